@@ -1,0 +1,132 @@
+# Garboard. `make deps` installs what Debian has to give; `make help` lists
+# the targets. Everything built goes below $(BUILD).
+VERSION := 0.1.0
+BUILD ?= build
+CC ?= gcc
+PREFIX ?= /usr
+DESTDIR ?=
+SAN ?=
+
+CPPFLAGS := -D_GNU_SOURCE -I. -I$(BUILD)/gen -DGARBOARD_VERSION='"$(VERSION)"'
+WARN := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes \
+	-Wmissing-prototypes -Wformat=2 -Wundef -Wvla -Wwrite-strings -Werror
+HARDEN := -fstack-protector-strong -fstack-clash-protection -fPIE
+ifeq ($(SAN),)
+HARDEN += -D_FORTIFY_SOURCE=2
+else
+HARDEN += -fsanitize=$(SAN) -fno-omit-frame-pointer
+endif
+CFLAGS := -std=c17 -O2 -g $(WARN) $(HARDEN)
+LDFLAGS := -pie -Wl,-z,relro,-z,now,--as-needed $(if $(SAN),-fsanitize=$(SAN))
+
+DEPS := build-essential pkg-config git ca-certificates clang clang-tidy \
+	clang-format cppcheck mandoc protobuf-c-compiler libprotobuf-c-dev \
+	libmnl-dev libnftnl-dev libsystemd-dev libssl-dev libyaml-dev \
+	libsqlite3-dev libcurl4-openssl-dev libjansson-dev libcmocka-dev
+DEPS_TEST := mmdebstrap iproute2 nftables procps libcap2-bin openssl \
+	python3-minimal python3-yaml python3-cryptography perl valgrind
+
+# ---- sources by name, per archive; a program is its main.c and archives ----
+COMMON := backoff change clock fault file ip log parse strlist
+PROTO := desired
+TLS :=
+SPEC :=
+AGENT := res/items res/registry
+LINK :=
+COORD :=
+PROGRAMS :=
+
+LIBS_common :=
+LIBS_proto := -lprotobuf-c -lcrypto
+LIBS_tls := -lssl -lcrypto
+LIBS_spec := -lyaml
+LIBS_agent := -lsystemd -lmnl -lnftnl
+LIBS_coord := -lsystemd -lsqlite3 -lcurl -ljansson
+
+ARCHIVES := common proto tls spec agent link coord
+objs = $(addprefix $(BUILD)/,$(addsuffix .o,$(1)))
+OBJ_common := $(call objs,$(addprefix common/,$(COMMON)))
+OBJ_proto := $(call objs,$(addprefix proto/,$(PROTO))) $(BUILD)/gen/garboard.pb-c.o
+OBJ_tls := $(call objs,$(addprefix proto/,$(TLS)))
+OBJ_spec := $(call objs,$(addprefix spec/,$(SPEC)))
+OBJ_agent := $(call objs,$(addprefix agent/,$(AGENT)))
+OBJ_link := $(call objs,$(addprefix agent/link/,$(LINK)))
+OBJ_coord := $(call objs,$(addprefix coordinator/,$(COORD)))
+lib = $(patsubst %,$(BUILD)/lib%.a,$(1))
+
+TESTS_UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
+
+.PHONY: all help deps demo check check-unit check-san check-netns check-node \
+	check-vm check-fleet check-long lint lint-fast install clean tests bench
+all: $(addprefix $(BUILD)/,$(PROGRAMS)) $(call lib,$(ARCHIVES))
+
+help:
+	@echo "targets: all deps demo check check-{unit,san,netns,node,vm,fleet,long} lint install clean"
+
+# garboard-agent must never link libssl: it has no business with TLS.
+$(BUILD)/garboard-agent: $(BUILD)/agent/main.o $(call lib,agent spec proto common)
+	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_agent) $(LIBS_spec) $(LIBS_proto)
+$(BUILD)/garboard-link: $(BUILD)/agent/link/main.o $(call lib,link tls proto common)
+	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ -lsystemd $(LIBS_tls) $(LIBS_proto)
+$(BUILD)/garboard: $(BUILD)/coordinator/main.o $(call lib,coord spec tls proto common)
+	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_coord) $(LIBS_tls) $(LIBS_spec) $(LIBS_proto)
+
+define archive
+$(BUILD)/lib$(1).a: $$(OBJ_$(1))
+	@mkdir -p $$(@D)
+	@rm -f $$@ && ar rcs $$@ $$^
+endef
+$(foreach a,$(ARCHIVES),$(eval $(call archive,$(a))))
+
+$(BUILD)/%.o: %.c | $(BUILD)/gen/garboard.pb-c.h
+	@mkdir -p $(@D)
+	@echo "  CC $<"; $(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/gen/garboard.pb-c.o: $(BUILD)/gen/garboard.pb-c.c
+	@echo "  CC $<"; $(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/gen/garboard.pb-c.c $(BUILD)/gen/garboard.pb-c.h &: proto/garboard.proto
+	@mkdir -p $(BUILD)/gen
+	@protoc-c --proto_path=proto --c_out=$(BUILD)/gen proto/garboard.proto
+$(BUILD)/tests/%: tests/unit/%.c $(call lib,$(ARCHIVES)) | $(BUILD)/gen/garboard.pb-c.h
+	@mkdir -p $(@D)
+	@echo "  LD $@"; $(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -o $@ $< $(LDFLAGS) \
+		-Wl,--start-group $(call lib,$(ARCHIVES)) -Wl,--end-group -lcmocka $(LIBS_coord) \
+		$(LIBS_agent) $(LIBS_tls) $(LIBS_spec) $(LIBS_proto)
+tests: $(TESTS_UNIT)
+
+deps:
+	apt-get -o DPkg::Lock::Timeout=600 update
+	DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 -y \
+		--no-install-recommends install $(DEPS) $(DEPS_TEST)
+
+# The last line of each level, and of `check`, is prove's own summary.
+PROVE := CMOCKA_MESSAGE_OUTPUT=TAP BUILD=$(BUILD) prove --failures
+check: deps
+	$(MAKE) all tests lint
+	$(MAKE) BUILD=$(BUILD)/san SAN=address,undefined tests
+	CMOCKA_MESSAGE_OUTPUT=TAP BUILD=$(BUILD) tests/prove-all
+check-unit: all tests
+	$(PROVE) -e '' $(TESTS_UNIT)
+check-san:
+	$(MAKE) BUILD=$(BUILD)/san SAN=address,undefined check-unit
+check-netns: all tests
+	$(PROVE) tests/netns/*.t
+check-node: all tests
+	$(PROVE) tests/node/*.t
+check-vm: all
+	$(PROVE) tests/vm/*.t
+
+lint-fast:
+	tests/lint/includes.sh
+	tests/lint/sizes.sh
+	tests/lint/words.sh
+lint: lint-fast all
+	tests/lint/headers.sh "$(CC) $(CPPFLAGS) -std=c17"
+	tests/lint/links.sh $(BUILD)
+	tests/lint/cppcheck.sh
+	tests/lint/tidy.sh "$(CPPFLAGS)"
+	tests/lint/man.sh
+
+clean:
+	rm -rf $(BUILD)
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

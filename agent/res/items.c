@@ -1,0 +1,90 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/res/resource.h"
+
+const char *item_state_name(enum item_state state)
+{
+	static const char *const names[] = {
+		[ITEM_IN_SYNC] = "in-sync",
+		[ITEM_PENDING] = "pending",
+		[ITEM_ABSENT] = "absent",
+		[ITEM_DRIFTED] = "drifted",
+		[ITEM_BLOCKED] = "blocked",
+		[ITEM_UNOBSERVABLE] = "unobservable",
+	};
+	_Static_assert(sizeof(names) / sizeof(names[0]) == ITEM_STATE_MAX,
+		       "every state has a name");
+
+	return state < ITEM_STATE_MAX ? names[state] : "unknown";
+}
+
+static void item_done(struct item *it)
+{
+	free(it->key);
+	free(it->have);
+	free(it->want);
+	free(it->reason);
+}
+
+static char *copy_text(const char *text)
+{
+	return strndup(text ? text : "", CHANGE_TEXT_MAX);
+}
+
+int item_list_add(struct item_list *list, const char *key,
+		  enum item_state state, const char *have, const char *want,
+		  const char *reason)
+{
+	struct item it = { .state = state };
+	struct item *v;
+
+	if (list->n >= ITEM_LIST_MAX)
+		return -E2BIG;
+	v = reallocarray(list->v, list->n + 1, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	list->v = v;
+	it.key = copy_text(key);
+	it.have = copy_text(have);
+	it.want = copy_text(want);
+	it.reason = copy_text(reason);
+	if (!it.key || !it.have || !it.want || !it.reason) {
+		item_done(&it);
+		return -ENOMEM;
+	}
+	list->v[list->n++] = it;
+	return 0;
+}
+
+struct item *item_list_find(struct item_list *list, const char *key)
+{
+	size_t i;
+
+	for (i = 0; i < list->n; i++)
+		if (strcmp(list->v[i].key, key) == 0)
+			return &list->v[i];
+	return NULL;
+}
+
+enum item_state item_list_worst(const struct item_list *list)
+{
+	enum item_state worst = ITEM_IN_SYNC;
+	size_t i;
+
+	for (i = 0; i < list->n; i++)
+		if (list->v[i].state > worst)
+			worst = list->v[i].state;
+	return worst;
+}
+
+void item_list_done(struct item_list *list)
+{
+	size_t i;
+
+	for (i = 0; i < list->n; i++)
+		item_done(&list->v[i]);
+	free(list->v);
+	*list = ITEM_LIST_INIT;
+}

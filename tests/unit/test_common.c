@@ -1,0 +1,231 @@
+/* common/: parsing, addresses, lists, back-off, faults, files. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "common/backoff.h"
+#include "common/change.h"
+#include "common/cleanup.h"
+#include "common/fault.h"
+#include "common/file.h"
+#include "common/ip.h"
+#include "common/parse.h"
+
+#define N(a) (sizeof(a) / sizeof((a)[0]))
+
+static void numbers(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t max;
+		int r;
+		uint64_t value;
+	} t[] = {
+		{ "0", 10, 0, 0 },
+		{ "0x2000", UINT32_MAX, 0, 0x2000 },
+		{ "18446744073709551615", UINT64_MAX, 0, UINT64_MAX },
+		{ "18446744073709551616", UINT64_MAX, -ERANGE, 0 },
+		{ "11", 10, -ERANGE, 0 },
+		{ "", 10, -EINVAL, 0 },
+		{ "0x", 10, -EINVAL, 0 },
+		{ "-1", 10, -EINVAL, 0 },
+		{ " 1", 10, -EINVAL, 0 },
+		{ "1 ", 10, -EINVAL, 0 },
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < N(t); i++) {
+		uint64_t v = 77;
+
+		assert_int_equal(parse_u64(t[i].text, t[i].max, &v), t[i].r);
+		assert_int_equal(v, t[i].r ? 77 : t[i].value);
+	}
+}
+
+static void prefixes(void **state)
+{
+	static const struct {
+		const char *text;
+		const char *back;	/* NULL: refused */
+	} t[] = {
+		{ "10.0.0.0/8", "10.0.0.0/8" },
+		{ "192.0.2.1", "192.0.2.1/32" },
+		{ "fc00::/7", "fc00::/7" },
+		{ "0.0.0.0/0", "0.0.0.0/0" },
+		{ "10.0.0.1/8", NULL },
+		{ "10.0.0.0/33", NULL },
+		{ "10.0.0/8", NULL },
+		{ "fe80::1%eth0", NULL },
+		{ "", NULL },
+	};
+	char buf[IP_TEXT_MAX];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < N(t); i++) {
+		struct ip_prefix p;
+		int r = ip_prefix_parse(t[i].text, &p);
+
+		assert_int_equal(r, t[i].back ? 0 : -EINVAL);
+		if (t[i].back)
+			assert_string_equal(ip_prefix_format(&p, buf),
+					    t[i].back);
+	}
+}
+
+static void containment(void **state)
+{
+	struct ip_prefix ten, sub, other;
+
+	(void)state;
+	assert_int_equal(ip_prefix_parse("10.0.0.0/8", &ten), 0);
+	assert_int_equal(ip_prefix_parse("10.44.0.0/20", &sub), 0);
+	assert_int_equal(ip_prefix_parse("11.0.0.0/8", &other), 0);
+	assert_true(ip_prefix_covers(&ten, &sub));
+	assert_false(ip_prefix_covers(&sub, &ten));
+	assert_true(ip_prefix_overlaps(&sub, &ten));
+	assert_false(ip_prefix_overlaps(&ten, &other));
+}
+
+static void endpoints(void **state)
+{
+	static const struct {
+		const char *text, *back;
+	} t[] = {
+		{ "192.0.2.5:7643", "192.0.2.5:7643" },
+		{ "198.51.100.7:51820/udp", "198.51.100.7:51820/udp" },
+		{ "[2001:db8::1]:443/tcp", "[2001:db8::1]:443/tcp" },
+		{ "2001:db8::1:443", NULL },
+		{ "192.0.2.5:0", NULL },
+		{ "192.0.2.5", NULL },
+		{ "192.0.2.5:1/sctp", NULL },
+		{ "[]:1", NULL },
+		{ "vpn.example.net:51820", NULL },
+	};
+	char buf[IP_TEXT_MAX];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < N(t); i++) {
+		struct ip_endpoint e;
+		int r = ip_endpoint_parse(t[i].text, &e);
+
+		assert_int_equal(r < 0, !t[i].back);
+		if (t[i].back)
+			assert_string_equal(ip_endpoint_format(&e, buf),
+					    t[i].back);
+	}
+}
+
+static void labels(void **state)
+{
+	(void)state;
+	assert_true(parse_is_label("server-1"));
+	assert_false(parse_is_label(""));
+	assert_false(parse_is_label("-a"));
+	assert_false(parse_is_label("a-"));
+	assert_false(parse_is_label("Server"));
+	assert_false(parse_is_label("a.b"));
+}
+
+static void jitter(void **state)
+{
+	struct backoff b = { .base = 100, .cap = 1000 };
+	static const usec windows[] = { 100, 200, 400, 800, 1000, 1000 };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < N(windows); i++) {
+		struct backoff c = b;
+
+		/* Both ends of the window are reached, nothing beyond. */
+		assert_int_equal(backoff_next(&c, windows[i]), windows[i]);
+		assert_int_equal(backoff_next(&b, windows[i] + 1), 0);
+	}
+	backoff_reset(&b);
+	assert_int_equal(backoff_next(&b, 100), 100);
+}
+
+static void faults(void **state)
+{
+	struct fault f = FAULT_INIT;
+	char buf[256];
+	char text[] = "a\x1b[31mb\xc2\x9b\xff\xc3\xa9";
+
+	(void)state;
+	assert_int_equal(fault_set(&f, -EINVAL, "x", "first"), -EINVAL);
+	assert_int_equal(fault_set(&f, -EIO, "y", "second"), -EIO);
+	assert_string_equal(fault_str(&f, buf, sizeof(buf)), "x: first");
+	fault_sanitize(text);
+	assert_string_equal(text, "a?[31mb???\xc3\xa9");
+}
+
+static void changes(void **state)
+{
+	struct change_list l = CHANGE_LIST_INIT;
+	char big[CHANGE_TEXT_MAX + 10];
+
+	(void)state;
+	memset(big, 'x', sizeof(big) - 1);
+	big[sizeof(big) - 1] = '\0';
+	assert_int_equal(change_list_add(&l, CHANGE_SET, "k", big, NULL), 0);
+	assert_int_equal(strlen(l.v[0].have), CHANGE_TEXT_MAX);
+	assert_string_equal(l.v[0].have + CHANGE_TEXT_MAX - 3, "...");
+	assert_string_equal(l.v[0].want, "");
+	assert_ptr_equal(change_list_find(&l, "k"), &l.v[0]);
+	assert_null(change_list_find(&l, "other"));
+	change_list_done(&l);
+}
+
+static void files(void **state)
+{
+	char dir[] = "/tmp/garboard-test-XXXXXX", path[64], sub[64];
+	struct fault f = FAULT_INIT;
+	char *data = NULL;
+	size_t size = 0;
+	struct stat st;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(sub, sizeof(sub), "%s/a/b", dir);
+	(void)snprintf(path, sizeof(path), "%s/a/b/f", dir);
+	assert_int_equal(file_read(path, 10, &data, &size, &f), -ENOENT);
+	assert_int_equal(f.err, 0);
+	assert_int_equal(file_mkdirs(sub, 0755, &f), 0);
+	assert_int_equal(file_write(path, 0640, "hello", 5, &f), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0640);
+	assert_int_equal(file_read(path, 4, &data, &size, &f), -E2BIG);
+	fault_clear(&f);
+	assert_int_equal(file_read(path, 5, &data, &size, &f), 0);
+	assert_int_equal(size, 5);
+	assert_string_equal(data, "hello");
+	free(data);
+	(void)unlink(path);
+	(void)rmdir(sub);
+	(void)snprintf(sub, sizeof(sub), "%s/a", dir);
+	(void)rmdir(sub);
+	(void)rmdir(dir);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(numbers),   cmocka_unit_test(prefixes),
+		cmocka_unit_test(containment), cmocka_unit_test(endpoints),
+		cmocka_unit_test(labels),    cmocka_unit_test(jitter),
+		cmocka_unit_test(faults),    cmocka_unit_test(changes),
+		cmocka_unit_test(files),
+	};
+
+	return cmocka_run_group_tests_name("common", tests, NULL, NULL);
+}
