@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,9 +27,10 @@ static char *copy_text(const char *text)
 	n = strlen(text);
 	if (n <= CHANGE_TEXT_MAX)
 		return strdup(text);
-	copy = strndup(text, CHANGE_TEXT_MAX);
+	copy = malloc(CHANGE_TEXT_MAX + 1);
 	if (copy)
-		memcpy(copy + CHANGE_TEXT_MAX - 3, "...", 3);
+		(void)snprintf(copy, CHANGE_TEXT_MAX + 1, "%.*s...",
+			       CHANGE_TEXT_MAX - 3, text);
 	return copy;
 }
 
