@@ -33,7 +33,7 @@ TLS :=
 SPEC :=
 AGENT := res/items res/registry
 LINK :=
-COORD :=
+COORD := kube
 PROGRAMS :=
 
 LIBS_common :=
