@@ -33,7 +33,7 @@ TLS :=
 SPEC :=
 AGENT := res/items res/registry
 LINK :=
-COORD := kube
+COORD := kube kube_read progress
 PROGRAMS :=
 
 LIBS_common :=
