@@ -33,7 +33,7 @@ TLS :=
 SPEC :=
 AGENT := res/items res/registry rate unit engine
 LINK :=
-COORD := kube kube_read progress
+COORD := kube kube_read manifests progress yaml_out
 PROGRAMS :=
 
 LIBS_common :=
