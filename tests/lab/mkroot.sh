@@ -54,6 +54,7 @@ debian_sources() {
 }
 
 build() { # ROOT
+	command -v mmdebstrap >/dev/null || die "mmdebstrap is not installed"
 	tmp=$(mktemp -d "$cache/.build.XXXXXX")
 	trap 'rm -rf "$tmp"' EXIT
 	trap 'exit 1' HUP INT TERM
@@ -118,7 +119,6 @@ dress() { # ROOT
 	chmod 755 "$hook"
 }
 
-command -v mmdebstrap >/dev/null || die "mmdebstrap is not installed"
 [ "$(id -u)" = 0 ] || die "must run as root"
 
 mkdir -p "$cache"
