@@ -34,6 +34,8 @@ SPEC := arena problem yaml yaml_tree yaml_write
 AGENT := res/items res/registry rate unit engine
 LINK :=
 COORD := kube kube_read manifests progress yaml_out
+# the server part and the command line
+COORD += store store_schema store_nodes store_enroll store_log
 PROGRAMS :=
 
 LIBS_common :=

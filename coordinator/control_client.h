@@ -31,11 +31,10 @@
 #include "common/clock.h"
 #include "common/fault.h"
 
-struct order;		/* proto/order.h */
-struct order_result;	/* proto/up.h */
-struct hello;		/* proto/up.h */
-struct report;		/* proto/up.h */
-struct founding;	/* proto/up.h */
+struct order;			/* proto/order.h */
+struct founding_record;		/* proto/order.h */
+struct up;			/* proto/up.h */
+struct sealed;			/* proto/seal.h */
 struct control;
 typedef struct json_t json_t;
 
@@ -100,9 +99,9 @@ struct control_node {
 	char held[256];		/* "" or why orders are refused (TL-01, TL-02) */
 	uint8_t seal_key[32];	/* public, of the node's root process */
 	usec seen_ago;		/* by the coordinator's clock; CONTROL_NEVER */
-	usec report_ago;	/* since the last full report; CONTROL_NEVER */
-	struct hello *hello;	/* last one, also of an earlier session; NULL */
-	struct report *report;	/* last full report; NULL: none yet */
+	usec report_ago;	/* since the last report; CONTROL_NEVER */
+	struct up *hello;	/* UP_HELLO, also of an earlier session; NULL */
+	struct up *report;	/* UP_REPORT, the last one; NULL: none yet */
 };
 
 struct control_nodes {
@@ -120,17 +119,16 @@ void control_nodes_done(struct control_nodes *nodes);
 /* ---- orders ---- */
 
 /*
- * Signs, sends and waits for the result. 0: *ret_result was received (its
- * code may still be failed or refused). The coordinator sends the same
+ * Signs, sends and waits for the result. 0: *ret_result (UP_RESULT, release
+ * with up_free()) was received; its code may still be failed or refused. The coordinator sends the same
  * (epoch, sequence) again when the node reconnects before the deadline.
  * -ENOTCONN: the node was not connected before the deadline and nothing was
  * sent. -EACCES: it is held or revoked. -ETIMEDOUT: sent, no answer.
  * -E2BIG: larger than its row of the order table allows.
- * *ret_result is released with order_result_done() (proto/up.h).
  */
 int control_order(struct control *c, const char *node,
 		  const struct order *order, usec deadline,
-		  struct order_result *ret_result, struct fault *f);
+		  struct up **ret_result, struct fault *f);
 
 /*
  * The same in two halves, for several nodes at once: at most
@@ -142,7 +140,7 @@ int control_order_begin(struct control *c, const char *node,
 			const struct order *order, usec deadline,
 			uint32_t *ret_ticket, struct fault *f);
 int control_order_finish(struct control *c, uint32_t ticket, usec deadline,
-			 struct order_result *ret_result, struct fault *f);
+			 struct up **ret_result, struct fault *f);
 
 /* ---- streams ---- */
 
@@ -172,17 +170,18 @@ int control_secret_get(struct control *c, const char *name, char **ret_data,
 void control_secret_free(char *data, size_t size);
 
 /*
- * Opens what a node sealed to our key (a credential): `ephemeral` of 32
- * bytes, the box, and the context text both sides agree on.
+ * Opens what a node sealed to our key (a credential); `context` as in
+ * seal.h. The result as of control_secret_get().
  */
-int control_unseal(struct control *c, const uint8_t ephemeral[32],
-		   const uint8_t *box, size_t box_size, const char *context,
-		   char **ret_data, size_t *ret_size, struct fault *f);
+int control_unseal(struct control *c, const struct sealed *sealed,
+		   const char *context, char **ret_data, size_t *ret_size,
+		   struct fault *f);
 
 /* The founding record on the operator host. -ENOENT: none. */
-int control_founding_get(struct control *c, struct founding *ret_record,
-			 struct fault *f);
-int control_founding_put(struct control *c, const struct founding *record,
+int control_founding_get(struct control *c,
+			 struct founding_record *ret_record, struct fault *f);
+int control_founding_put(struct control *c,
+			 const struct founding_record *record,
 			 struct fault *f);
 
 /* Small named values (generation counters and the like), text <= 4096. */
