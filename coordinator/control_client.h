@@ -120,8 +120,9 @@ void control_nodes_done(struct control_nodes *nodes);
 
 /*
  * Signs, sends and waits for the result. 0: *ret_result (UP_RESULT, release
- * with up_free()) was received; its code may still be failed or refused. The coordinator sends the same
- * (epoch, sequence) again when the node reconnects before the deadline.
+ * with up_free()) was received; its code may still be failed or refused.
+ * The coordinator sends the same (epoch, sequence) again when the node
+ * reconnects before the deadline.
  * -ENOTCONN: the node was not connected before the deadline and nothing was
  * sent. -EACCES: it is held or revoked. -ETIMEDOUT: sent, no answer.
  * -E2BIG: larger than its row of the order table allows.
