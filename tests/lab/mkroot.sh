@@ -56,7 +56,7 @@ debian_sources() {
 build() { # ROOT
 	command -v mmdebstrap >/dev/null || die "mmdebstrap is not installed"
 	tmp=$(mktemp -d "$cache/.build.XXXXXX")
-	trap 'rm -rf "$tmp"' EXIT
+	trap 'rm -rf --one-file-system "$tmp"' EXIT
 	trap 'exit 1' HUP INT TERM
 	if [ -n "${GARBOARD_LAB_SOURCES:-}" ]; then
 		cp "$GARBOARD_LAB_SOURCES" "$tmp/sources"
@@ -88,8 +88,19 @@ build() { # ROOT
 	dress "$tmp/root"
 	# rename(2) onto the final name: a reader sees all of it or nothing.
 	mv -T "$tmp/root" "$1"
-	rm -rf "$tmp"
+	rm -rf --one-file-system "$tmp"
 	trap - EXIT
+}
+
+# Roots nobody asked for since yesterday, and what a killed build left. Under
+# the lock: no build is running.
+prune() {
+	find "$cache" -maxdepth 1 -name '*.used' -mmin +1440 |
+	while read -r used; do
+		rm -rf --one-file-system "${used%.used}" "$used"
+	done
+	grep -q " $cache/.build" /proc/self/mountinfo ||
+		rm -rf --one-file-system "$cache"/.build.*
 }
 
 # What makes the root a node: quiet, without a console, without an identity.
@@ -112,6 +123,9 @@ dress() { # ROOT
 	mkdir -p "$1/etc/systemd/journald.conf.d"
 	printf '[Journal]\nSystemMaxUse=32M\nSystemMaxFileSize=4M\n' \
 		>"$1/etc/systemd/journald.conf.d/lab.conf"
+	mkdir -p "$1/etc/systemd/system.conf.d"
+	printf '[Manager]\nDefaultTimeoutStopSec=15s\n' \
+		>"$1/etc/systemd/system.conf.d/lab.conf"
 	# Without CAP_SYS_BOOT a reboot and a poweroff look alike from outside.
 	hook=$1/usr/lib/systemd/system-shutdown/lab
 	mkdir -p "${hook%/*}"
@@ -128,8 +142,10 @@ root=$cache/$release-$key
 if [ ! -d "$root" ]; then
 	exec 9>"$cache/.lock"
 	flock 9
+	prune
 	[ -d "$root" ] || build "$root"
 	exec 9>&-
 fi
+touch "$root.used"
 [ -z "$link" ] || ln -sfn "$root" "$link"
 echo "$root"

@@ -171,6 +171,15 @@ ok "killing the launcher ends every process" wait_until 10 no_process
 ok "down clears the rest" "$lab" down
 is "$(left_in "$ns" "$cg")" "" "nothing is left then"
 
+not_ok "a node that is not up in time fails the whole" \
+	"$lab" up 1 --timeout 0.001
+ok "and is taken down again" gone
+"$lab" up 2 &
+up=$!
+wait_until 10 test -s "$GARBOARD_LAB/nodes/server-1/power"
+kill -KILL $up
+ok "so is a lab whose up was killed" wait_until 10 gone
+
 sleep 1000 &
 tie=$!
 ok "up, tied to a process" "$lab" up 1 --tie $tie || bail "no lab"
