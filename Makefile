@@ -33,7 +33,7 @@ TLS :=
 SPEC := arena problem yaml yaml_tree yaml_write
 AGENT := res/items res/registry rate unit engine
 LINK :=
-COORD := kube kube_read manifests progress yaml_out
+COORD := ask cluster gate kube kube_read manifests progress yaml_out
 # the server part and the command line
 COORD += store store_schema store_nodes store_enroll store_log
 PROGRAMS :=
