@@ -32,6 +32,8 @@ PROTO := desired
 TLS :=
 SPEC := arena problem yaml yaml_tree yaml_write
 AGENT := res/items res/registry rate unit engine
+# the host's own resources: sysctl, modules, timezone, iscsid; D-Bus
+AGENT += confdirs ours rootpath wake res/sysctl res/sysctl_files res/sysctl_plan
 LINK :=
 COORD := ask cluster gate kube kube_read manifests progress yaml_out
 # the server part and the command line

@@ -1,4 +1,6 @@
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,6 +68,29 @@ struct item *item_list_find(struct item_list *list, const char *key)
 		if (strcmp(list->v[i].key, key) == 0)
 			return &list->v[i];
 	return NULL;
+}
+
+void item_list_mark(struct item_list *list, const char *key,
+		    enum item_state state, const char *fmt, ...)
+{
+	char reason[CHANGE_TEXT_MAX];
+	struct item *it = item_list_find(list, key);
+	va_list ap;
+	char *copy;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(reason, sizeof(reason), fmt, ap);
+	va_end(ap);
+	if (!it) {
+		(void)item_list_add(list, key, state, "", "", reason);
+		return;
+	}
+	it->state = state;
+	copy = copy_text(reason);
+	if (!copy)
+		return;
+	free(it->reason);
+	it->reason = copy;
 }
 
 enum item_state item_list_worst(const struct item_list *list)

@@ -52,6 +52,13 @@ int item_list_add(struct item_list *list, const char *key,
 		  enum item_state state, const char *have, const char *want,
 		  const char *reason);
 struct item *item_list_find(struct item_list *list, const char *key);
+/*
+ * Gives the item another state and reason, for apply; adds it when it is
+ * not there. Without memory the old reason stays.
+ */
+void item_list_mark(struct item_list *list, const char *key,
+		    enum item_state state, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
 enum item_state item_list_worst(const struct item_list *list);
 void item_list_done(struct item_list *list);
 

@@ -1,0 +1,256 @@
+#include "agent/res/sysctl_files.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/confdirs.h"
+#include "common/cleanup.h"
+
+#define BLANKS " \t\r\n\v\f"
+
+/* Swaps the separators when the first of them is a dot. */
+static void swap_separators(char *path)
+{
+	char *p = strpbrk(path, "./");
+
+	if (!p || *p == '/')
+		return;
+	for (; *p; p++)
+		*p = *p == '.' ? '/' : *p == '/' ? '.' : *p;
+}
+
+static bool components_are_sane(const char *path)
+{
+	while (*path) {
+		size_t n = strcspn(path, "/");
+
+		if (n == 0 || (n == 1 && path[0] == '.') ||
+		    (n == 2 && path[0] == '.' && path[1] == '.'))
+			return false;
+		path += n;
+		if (*path == '/' && *++path == '\0')
+			return false;
+	}
+	return true;
+}
+
+int sysctl_key_path(const char *key, char *buf, size_t size)
+{
+	char path[SYSCTL_KEY_MAX];
+	const char *p;
+	size_t n;
+
+	/* "/net/ipv4" is one of the spellings of sysctl.d(5). */
+	if (*key == '/')
+		key++;
+	n = strlen(key);
+	if (n == 0)
+		return -EINVAL;
+	if (n >= sizeof(path) || n >= size)
+		return -ENAMETOOLONG;
+	for (p = key; *p; p++)
+		if ((unsigned char)*p <= ' ' || *p == 0x7f || *p == '=')
+			return -EINVAL;
+	memcpy(path, key, n + 1);
+	swap_separators(path);
+	if (!strchr(path, '/') || !components_are_sane(path))
+		return -EINVAL;
+	memcpy(buf, path, n + 1);
+	return 0;
+}
+
+bool sysctl_is_glob(const char *path)
+{
+	return strpbrk(path, "*?[") != NULL;
+}
+
+void sysctl_fold(char *text)
+{
+	char *out = text, *p = text;
+
+	while (*p) {
+		size_t gap = strspn(p, BLANKS), n;
+
+		p += gap;
+		n = strcspn(p, BLANKS);
+		if (n == 0)
+			break;
+		if (out != text)
+			*out++ = ' ';
+		memmove(out, p, n);
+		out += n;
+		p += n;
+	}
+	*out = '\0';
+}
+
+/* The kernel reads numbers with base 0, and prints them in decimal. */
+static bool word_equal(const char *a, size_t na, const char *b, size_t nb)
+{
+	char x[64], y[64], *end_x, *end_y;
+	unsigned long long u, v;
+
+	if (na == nb && memcmp(a, b, na) == 0)
+		return true;
+	if (na == 0 || nb == 0 || na >= sizeof(x) || nb >= sizeof(y))
+		return false;
+	memcpy(x, a, na);
+	memcpy(y, b, nb);
+	x[na] = y[nb] = '\0';
+	if ((x[0] == '-') != (y[0] == '-'))
+		return false;
+	u = strtoull(x + (x[0] == '-'), &end_x, 0);
+	v = strtoull(y + (y[0] == '-'), &end_y, 0);
+	return isdigit((unsigned char)x[x[0] == '-']) &&
+	       isdigit((unsigned char)y[y[0] == '-']) && !*end_x && !*end_y &&
+	       u == v;
+}
+
+bool sysctl_value_equal(const char *a, const char *b)
+{
+	for (;;) {
+		size_t na = strcspn(a, " "), nb = strcspn(b, " ");
+
+		if (!word_equal(a, na, b, nb))
+			return false;
+		a += na;
+		b += nb;
+		if (!*a || !*b)
+			return *a == *b;
+		a++;
+		b++;
+	}
+}
+
+bool sysctl_same_knob(const char *a, const char *b)
+{
+	static const char *const twins[2] = {
+		"net/ipv4/ip_forward",
+		"net/ipv4/conf/all/forwarding",
+	};
+
+	if (strcmp(a, b) == 0)
+		return true;
+	return (strcmp(a, twins[0]) == 0 && strcmp(b, twins[1]) == 0) ||
+	       (strcmp(a, twins[1]) == 0 && strcmp(b, twins[0]) == 0);
+}
+
+static void line_done(struct sysctl_line *l)
+{
+	free(l->file);
+	free(l->path);
+	free(l->value);
+}
+
+static int lines_add(struct sysctl_lines *lines, const char *file,
+		     unsigned int number, const char *path, const char *value)
+{
+	struct sysctl_line l = { .line = number };
+	struct sysctl_line *v;
+
+	if (lines->n >= SYSCTL_LINES_MAX)
+		return -E2BIG;
+	v = reallocarray(lines->v, lines->n + 1, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	lines->v = v;
+	l.file = strdup(file);
+	l.path = strdup(path);
+	l.value = value ? strdup(value) : NULL;
+	if (!l.file || !l.path || (value && !l.value)) {
+		line_done(&l);
+		return -ENOMEM;
+	}
+	v[lines->n++] = l;
+	return 0;
+}
+
+/* What systemd-sysctl would ignore with a warning is ignored here too. */
+static int parse_line(void *userdata, const char *file, unsigned int number,
+		      char *line)
+{
+	struct sysctl_lines *lines = userdata;
+	char path[SYSCTL_KEY_MAX], *value;
+
+	line += strspn(line, BLANKS);
+	if (!*line || *line == '#' || *line == ';')
+		return 0;
+	value = strchr(line, '=');
+	if (value)
+		*value++ = '\0';
+	else if (*line != '-')
+		return 0;
+	if (*line == '-')
+		line++;
+	sysctl_fold(line);
+	if (value)
+		sysctl_fold(value);
+	if (sysctl_key_path(line, path, sizeof(path)) < 0)
+		return 0;
+	return lines_add(lines, file, number, path, value);
+}
+
+int sysctl_lines_parse(const char *file, char *text,
+		       struct sysctl_lines *lines)
+{
+	return confdirs_text(file, text, parse_line, lines);
+}
+
+int sysctl_lines_read(const char *root, struct sysctl_lines *lines,
+		      struct fault *f)
+{
+	return confdirs_lines(root, "sysctl.d", parse_line, lines, f);
+}
+
+void sysctl_lines_done(struct sysctl_lines *lines)
+{
+	size_t i;
+
+	for (i = 0; i < lines->n; i++)
+		line_done(&lines->v[i]);
+	free(lines->v);
+	*lines = SYSCTL_LINES_INIT;
+}
+
+const struct sysctl_line *sysctl_lines_own(const struct sysctl_lines *lines,
+					   const char *path)
+{
+	size_t i;
+
+	for (i = lines->n; i > 0; i--) {
+		const struct sysctl_line *l = &lines->v[i - 1];
+
+		if (strcmp(l->file, SYSCTL_OWN_FILE) == 0 && l->value &&
+		    strcmp(l->path, path) == 0)
+			return l;
+	}
+	return NULL;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+const struct sysctl_line *
+sysctl_lines_override(const struct sysctl_lines *lines, const char *path,
+		      const char *value)
+{
+	size_t i;
+
+	/* The last explicit assignment decides; look from the end. */
+	for (i = lines->n; i > 0; i--) {
+		const struct sysctl_line *l = &lines->v[i - 1];
+
+		if (strcmp(base_name(l->file), base_name(SYSCTL_OWN_FILE)) <= 0)
+			return NULL;
+		if (!l->value || !sysctl_same_knob(l->path, path))
+			continue;
+		return sysctl_value_equal(l->value, value) ? NULL : l;
+	}
+	return NULL;
+}

@@ -1,0 +1,383 @@
+#include "agent/res/sysctl_plan.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+
+struct plan {
+	const struct desired *want;
+	const struct sysctl_seen *seen;
+	struct item_list *items;
+	struct change_list *changes;
+};
+
+/* One wanted key, or one that is ours and no longer wanted. */
+struct subject {
+	const char *key;	/* of the live item */
+	char persisted[SYSCTL_KEY_MAX + sizeof(SYSCTL_PERSISTED)];
+	char path[SYSCTL_KEY_MAX];
+	const char *value;	/* NULL: no longer wanted */
+	bool optional;
+};
+
+struct sysctl_seen_key *sysctl_seen_find(const struct sysctl_seen *seen,
+					 const char *path)
+{
+	size_t i;
+
+	for (i = 0; i < seen->n; i++)
+		if (strcmp(seen->v[i].path, path) == 0)
+			return &seen->v[i];
+	return NULL;
+}
+
+void sysctl_seen_free(void *p)
+{
+	struct sysctl_seen *seen = p;
+	size_t i;
+
+	if (!seen)
+		return;
+	for (i = 0; i < seen->n; i++) {
+		free(seen->v[i].path);
+		free(seen->v[i].value);
+		free(seen->v[i].refused_value);
+		free(seen->v[i].refused_note);
+		free(seen->v[i].before);
+		free(seen->v[i].set);
+	}
+	free(seen->v);
+	sysctl_lines_done(&seen->lines);
+	free(seen);
+}
+
+bool sysctl_refuses_value(int refused)
+{
+	return refused && refused != -EPERM && refused != -EACCES &&
+	       refused != -EROFS;
+}
+
+const char *sysctl_key_module(const char *path)
+{
+	static const struct {
+		const char *prefix, *module;
+	} t[] = {
+		{ "net/bridge/", "br_netfilter" },
+		{ "net/netfilter/nf_conntrack_", "nf_conntrack" },
+		{ "net/nf_conntrack_max", "nf_conntrack" },
+		{ "net/ipv4/vs/", "ip_vs" },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(t) / sizeof(t[0]); i++)
+		if (strncmp(path, t[i].prefix, strlen(t[i].prefix)) == 0)
+			return t[i].module;
+	return NULL;
+}
+
+static bool module_equal(const char *a, const char *b)
+{
+	for (; *a && *b; a++, b++)
+		if ((*a == '-' ? '_' : *a) != (*b == '-' ? '_' : *b))
+			return false;
+	return *a == *b;
+}
+
+static bool wants_module(const struct desired *want, const char *module)
+{
+	size_t i;
+
+	for (i = 0; i < want->modules.n; i++)
+		if (module_equal(want->modules.v[i], module))
+			return true;
+	return false;
+}
+
+static int item(struct plan *p, const struct subject *s, bool live,
+		enum item_state state, const char *have, const char *fmt, ...)
+	__attribute__((format(printf, 6, 7)));
+
+static int item(struct plan *p, const struct subject *s, bool live,
+		enum item_state state, const char *have, const char *fmt, ...)
+{
+	char reason[CHANGE_TEXT_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(reason, sizeof(reason), fmt, ap);
+	va_end(ap);
+	return item_list_add(p->items, live ? s->key : s->persisted, state,
+			     have, s->value ? s->value : "", reason);
+}
+
+static int plan_missing(struct plan *p, const struct subject *s)
+{
+	const char *module = sysctl_key_module(s->path);
+
+	if (module && wants_module(p->want, module))
+		return item(p, s, true, ITEM_PENDING, "",
+			    "the key comes with module %s, which is not "
+			    "loaded yet", module);
+	if (s->optional)
+		return item(p, s, true, ITEM_IN_SYNC, "",
+			    "optional, and not known to this kernel");
+	if (module)
+		return item(p, s, true, ITEM_BLOCKED, "",
+			    "no such key (ENOENT): it comes with module %s; "
+			    "add it to baseline.modules", module);
+	return item(p, s, true, ITEM_BLOCKED, "",
+		    "no such key on this kernel (ENOENT): correct its name, "
+		    "load the module that brings it, or mark it optional");
+}
+
+static int plan_live(struct plan *p, const struct subject *s,
+		     const struct sysctl_seen_key *k)
+{
+	int r;
+
+	if (k->err == -ENOENT)
+		return plan_missing(p, s);
+	if (k->err < 0)
+		return item(p, s, true, ITEM_UNOBSERVABLE, "",
+			    "cannot be read: %s", strerror(-k->err));
+	if (sysctl_value_equal(k->value, s->value))
+		return item(p, s, true, ITEM_IN_SYNC, k->value, "%s", "");
+	if (k->read_only)
+		return item(p, s, true, ITEM_BLOCKED, k->value,
+			    "the kernel offers this key read-only; take it "
+			    "out of the spec");
+	if (k->refused && sysctl_value_equal(k->refused_value, s->value))
+		return item(p, s, true, ITEM_BLOCKED, k->value, "%s",
+			    k->refused_note);
+	r = item(p, s, true, ITEM_DRIFTED, k->value, "%s", "");
+	if (r < 0)
+		return r;
+	return change_list_add(p->changes, CHANGE_SET, s->key, k->value,
+			       s->value);
+}
+
+static int plan_persisted(struct plan *p, const struct subject *s,
+			  const struct sysctl_seen_key *k)
+{
+	const struct sysctl_line *own, *later;
+	bool refused = sysctl_refuses_value(k->refused) &&
+		       sysctl_value_equal(k->refused_value, s->value);
+	const char *have;
+	int r;
+
+	own = sysctl_lines_own(&p->seen->lines, s->path);
+	have = own ? own->value : "";
+	if (refused && own) {
+		r = change_list_add(p->changes, CHANGE_REMOVE, s->persisted,
+				    have, "");
+		if (r < 0)
+			return r;
+	}
+	/* A refused value would fail systemd-sysctl.service at each boot. */
+	if (refused)
+		return item(p, s, false, ITEM_BLOCKED, have,
+			    "not kept for the next boot: the kernel refuses "
+			    "this value");
+	if (!own || !sysctl_value_equal(own->value, s->value)) {
+		r = change_list_add(p->changes, own ? CHANGE_SET : CHANGE_ADD,
+				    s->persisted, have, s->value);
+		if (r < 0)
+			return r;
+		return item(p, s, false, own ? ITEM_DRIFTED : ITEM_ABSENT,
+			    have, "%s", "");
+	}
+	later = sysctl_lines_override(&p->seen->lines, s->path, s->value);
+	if (later)
+		return item(p, s, false, ITEM_BLOCKED, later->value,
+			    "%s:%u sets %s after our file and wins at the "
+			    "next boot; remove that line", later->file,
+			    later->line, later->value);
+	if (p->seen->files_err)
+		return item(p, s, false, ITEM_UNOBSERVABLE, have,
+			    "cannot tell whether another file wins: %s",
+			    p->seen->files_note);
+	return item(p, s, false, ITEM_IN_SYNC, have, "%s", "");
+}
+
+static int subject_init(struct subject *s, const char *key, const char *path,
+			const char *value, bool optional)
+{
+	*s = (struct subject){
+		.key = key, .value = value, .optional = optional,
+	};
+	(void)snprintf(s->path, sizeof(s->path), "%s", path);
+	if (snprintf(s->persisted, sizeof(s->persisted), "%s%s", key,
+		     SYSCTL_PERSISTED) >= (int)sizeof(s->persisted))
+		return -ENAMETOOLONG;
+	return 0;
+}
+
+/* The index of an earlier key that is the same file, or SIZE_MAX. */
+static size_t earlier_twin(const struct desired *want, size_t i,
+			   const char *path)
+{
+	char other[SYSCTL_KEY_MAX];
+	size_t j;
+
+	for (j = 0; j < i; j++)
+		if (sysctl_key_path(want->sysctls[j].key, other,
+				    sizeof(other)) == 0 &&
+		    strcmp(other, path) == 0)
+			return j;
+	return SIZE_MAX;
+}
+
+static int plan_bad_key(struct plan *p, const struct desired_sysctl *d,
+			const char *why)
+{
+	return item_list_add(p->items, d->key, ITEM_BLOCKED, "", d->value,
+			     why);
+}
+
+static int plan_wanted(struct plan *p, size_t i)
+{
+	static const struct sysctl_seen_key nothing = { .err = -EIO };
+	const struct desired_sysctl *d = &p->want->sysctls[i];
+	const struct sysctl_seen_key *k;
+	_cleanup_free_ char *value = NULL;
+	char path[SYSCTL_KEY_MAX];
+	struct subject s;
+	int r;
+
+	if (sysctl_key_path(d->key, path, sizeof(path)) < 0)
+		return plan_bad_key(p, d, "not a key of sysctl.d(5), such as "
+				    "net.ipv4.ip_forward");
+	if (sysctl_is_glob(path))
+		return plan_bad_key(p, d, "a key with a wildcard cannot be "
+				    "judged; name each key");
+	if (strlen(d->value) > SYSCTL_VALUE_MAX ||
+	    strpbrk(d->value, "\n\r"))
+		return plan_bad_key(p, d, "the value is too long or has more "
+				    "than one line");
+	if (earlier_twin(p->want, i, path) != SIZE_MAX)
+		return plan_bad_key(p, d, "is written twice in the spec, in "
+				    "two spellings; remove one");
+	value = strdup(d->value);
+	if (!value)
+		return -ENOMEM;
+	sysctl_fold(value);
+	r = subject_init(&s, d->key, path, value, d->optional);
+	if (r < 0)
+		return plan_bad_key(p, d, "the key is too long");
+	k = sysctl_seen_find(p->seen, path);
+	if (!k)
+		k = &nothing;
+	r = plan_live(p, &s, k);
+	return r < 0 ? r : plan_persisted(p, &s, k);
+}
+
+static bool is_wanted(const struct desired *want, const char *path)
+{
+	return earlier_twin(want, want->n_sysctls, path) != SIZE_MAX;
+}
+
+/* Our record of a key that left the spec (SY-06). */
+static int plan_restore(struct plan *p, const struct sysctl_seen_key *k)
+{
+	struct subject s;
+	int r;
+
+	r = subject_init(&s, k->path, k->path, NULL, false);
+	if (r < 0)
+		return r;
+	if (k->err == 0 && strcmp(k->value, k->before) != 0 &&
+	    sysctl_value_equal(k->value, k->set) && !k->refused) {
+		r = item(p, &s, true, ITEM_DRIFTED, k->value,
+			 "no longer in the spec; goes back to %s, the value "
+			 "before us", k->before);
+		return r < 0 ? r : change_list_add(p->changes, CHANGE_SET,
+						   s.key, k->value, k->before);
+	}
+	/* Already back, changed by others since, or gone: only forget it. */
+	r = item(p, &s, true, ITEM_PENDING, k->value,
+		 "no longer in the spec; left as it is%s",
+		 k->refused ? ", reboot to reset it" : "");
+	return r < 0 ? r : change_list_add(p->changes, CHANGE_REMOVE, s.key,
+					   k->value, "");
+}
+
+/* Lines of our own file that nobody wants any more. */
+static int plan_leftover(struct plan *p, const struct sysctl_line *l)
+{
+	struct subject s;
+	int r;
+
+	r = subject_init(&s, l->path, l->path, NULL, false);
+	if (r < 0)
+		return r;
+	if (change_list_find(p->changes, s.persisted))
+		return 0;
+	r = item(p, &s, false, ITEM_DRIFTED, l->value ? l->value : "",
+		 "no longer in the spec");
+	return r < 0 ? r : change_list_add(p->changes, CHANGE_REMOVE,
+					   s.persisted, l->value, "");
+}
+
+int sysctl_plan(const struct desired *want, const void *seen_,
+		struct item_list *items, struct change_list *changes,
+		struct fault *f)
+{
+	const struct sysctl_seen *seen = seen_;
+	struct plan p = { want, seen, items, changes };
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < want->n_sysctls && r >= 0; i++)
+		r = plan_wanted(&p, i);
+	for (i = 0; i < seen->n && r >= 0; i++)
+		if (seen->v[i].before && !is_wanted(want, seen->v[i].path))
+			r = plan_restore(&p, &seen->v[i]);
+	for (i = 0; i < seen->lines.n && r >= 0; i++) {
+		const struct sysctl_line *l = &seen->lines.v[i];
+
+		if (strcmp(l->file, SYSCTL_OWN_FILE) == 0 &&
+		    !is_wanted(want, l->path))
+			r = plan_leftover(&p, l);
+	}
+	return r < 0 ? fault_errno(f, r, "sysctl", "cannot be planned") : 0;
+}
+
+int sysctl_render(const struct desired *want, const struct strlist *without,
+		  char **ret_text, size_t *ret_size)
+{
+	_cleanup_fclose_ FILE *out = NULL;
+	_cleanup_free_ char *text = NULL;
+	char path[SYSCTL_KEY_MAX];
+	size_t size = 0, i;
+
+	out = open_memstream(&text, &size);
+	if (!out)
+		return -errno;
+	(void)fputs("# Written by garboard-agent from the cluster's spec; "
+		    "changes here are undone.\n", out);
+	for (i = 0; i < want->n_sysctls; i++) {
+		const struct desired_sysctl *d = &want->sysctls[i];
+		_cleanup_free_ char *value = strdup(d->value);
+
+		if (!value)
+			return -ENOMEM;
+		if (sysctl_key_path(d->key, path, sizeof(path)) < 0 ||
+		    sysctl_is_glob(path) || strlen(value) > SYSCTL_VALUE_MAX ||
+		    strpbrk(value, "\n\r") || strlist_has(without, path) ||
+		    earlier_twin(want, i, path) != SIZE_MAX)
+			continue;
+		sysctl_fold(value);
+		/* "-": an absent optional key must not fail the boot. */
+		(void)fprintf(out, "%s%s = %s\n", d->optional ? "-" : "",
+			      path, value);
+	}
+	if (fclose(take_ptr(out)) != 0)
+		return -ENOMEM;
+	*ret_text = take_ptr(text);
+	*ret_size = size;
+	return 0;
+}

@@ -1,0 +1,493 @@
+/* The sysctl resource: names, files, plan and apply below a scratch root. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "agent/ours.h"
+#include "agent/res/sysctl.h"
+#include "agent/res/sysctl_plan.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+
+#define N(a) (sizeof(a) / sizeof((a)[0]))
+
+static char root[] = "/tmp/garboard-sysctl-XXXXXX";
+static char state_dir[64];
+
+static void put(const char *path, const char *text)
+{
+	_cleanup_close_ int fd = -1;
+	char full[4096], *slash;
+
+	(void)snprintf(full, sizeof(full), "%s%s", root, path);
+	slash = strrchr(full, '/');
+	*slash = '\0';
+	assert_int_equal(file_mkdirs(full, 0755, NULL), 0);
+	*slash = '/';
+	/* In place, as the kernel does it: descriptors are held. */
+	fd = open(full, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+}
+
+static char *get(const char *path)
+{
+	static char buf[8192];
+	_cleanup_free_ char *data = NULL;
+	char full[4096];
+	size_t n;
+
+	(void)snprintf(full, sizeof(full), "%s%s", root, path);
+	if (file_read(full, sizeof(buf) - 1, &data, &n, NULL) < 0)
+		return NULL;
+	memcpy(buf, data, n + 1);
+	return buf;
+}
+
+static int fresh_root(void **state)
+{
+	(void)state;
+	memcpy(root + sizeof(root) - 7, "XXXXXX", 6);
+	assert_non_null(mkdtemp(root));
+	(void)snprintf(state_dir, sizeof(state_dir), "%s/state", root);
+	return 0;
+}
+
+static int drop_root(void **state)
+{
+	char cmd[128];
+
+	(void)state;
+	(void)snprintf(cmd, sizeof(cmd), "rm -rf %s", root);
+	return system(cmd);
+}
+
+static void key_spellings(void **state)
+{
+	static const struct {
+		const char *key, *path;	/* NULL: refused */
+	} t[] = {
+		{ "net.ipv4.ip_forward", "net/ipv4/ip_forward" },
+		{ "net/ipv4/ip_forward", "net/ipv4/ip_forward" },
+		{ "/net/ipv4/ip_forward", "net/ipv4/ip_forward" },
+		{ "net/ipv4/conf/eth0.5/rp_filter",
+		  "net/ipv4/conf/eth0.5/rp_filter" },
+		{ "net.ipv4.conf.eth0/5.rp_filter",
+		  "net/ipv4/conf/eth0.5/rp_filter" },
+		{ "net.ipv4.conf.*.rp_filter", "net/ipv4/conf/*/rp_filter" },
+		{ "../../etc/passwd", NULL },
+		{ "net/../../../etc/passwd", NULL },
+		{ "net..ipv4", NULL },
+		{ "net.ipv4.", NULL },
+		{ "", NULL },
+		{ "/", NULL },
+		{ "single", NULL },
+		{ "net.ipv4 ip", NULL },
+		{ "net.ipv4=1", NULL },
+		{ "net.ipv4\n.x", NULL },
+	};
+	char buf[SYSCTL_KEY_MAX];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < N(t); i++) {
+		int r = sysctl_key_path(t[i].key, buf, sizeof(buf));
+
+		if (!t[i].path) {
+			assert_int_equal(r, -EINVAL);
+			continue;
+		}
+		assert_int_equal(r, 0);
+		assert_string_equal(buf, t[i].path);
+	}
+}
+
+static void values(void **state)
+{
+	static const struct {
+		const char *a, *b;
+		bool equal;
+	} t[] = {
+		{ "1", "1", true },
+		{ "16", "0x10", true },
+		{ "-1", "-1", true },
+		{ "1", "-1", false },
+		{ "8", "010", true },
+		{ "4096 87380 6291456", "4096 87380 6291456", true },
+		{ "4096 87380", "4096 87380 1", false },
+		{ "1", "", false },
+		{ "", "", true },
+		{ "bbr", "cubic", false },
+		{ "1", "1x", false },
+	};
+	char text[] = "\t4096\t 87380   6291456\n";
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < N(t); i++)
+		assert_int_equal(sysctl_value_equal(t[i].a, t[i].b),
+				 t[i].equal);
+	sysctl_fold(text);
+	assert_string_equal(text, "4096 87380 6291456");
+}
+
+/* Which line wins at boot, over the directories and their order. */
+static void files_in_order(void **state)
+{
+	struct sysctl_lines lines = SYSCTL_LINES_INIT;
+	const struct sysctl_line *l;
+
+	(void)state;
+	put("/usr/lib/sysctl.d/99-a.conf", "net.ipv4.ip_forward = 0\n");
+	put("/etc/sysctl.d/99-a.conf", "# hides the vendor's file\n");
+	put("/etc/sysctl.d/10-early.conf", "vm.swappiness=1\n");
+	put("/run/sysctl.d/95-x.conf",
+	    "; comment\nnot an assignment\n-kernel.panic = 5\n"
+	    "net.ipv4.conf.*.rp_filter=2\n-net.ipv4.conf.lo.rp_filter\n");
+	put("/etc/sysctl.d/99-zz.conf",
+	    "\nnet/ipv4/conf/all/forwarding\t=\t0\n");
+	put(SYSCTL_OWN_FILE, "net/ipv4/ip_forward = 1\nkernel/panic = 10\n");
+	assert_int_equal(sysctl_lines_read(root, &lines, NULL), 0);
+
+	l = sysctl_lines_override(&lines, "net/ipv4/ip_forward", "1");
+	assert_non_null(l);
+	assert_string_equal(l->file, "/etc/sysctl.d/99-zz.conf");
+	assert_int_equal(l->line, 2);
+	l = sysctl_lines_override(&lines, "kernel/panic", "10");
+	assert_non_null(l);
+	assert_string_equal(l->file, "/run/sysctl.d/95-x.conf");
+	assert_int_equal(l->line, 3);
+	assert_null(sysctl_lines_override(&lines, "kernel/panic", "5"));
+	assert_null(sysctl_lines_override(&lines, "vm/swappiness", "60"));
+	assert_null(sysctl_lines_override(&lines, "net/ipv4/conf/all/rp_filter",
+					  "0"));
+	l = sysctl_lines_own(&lines, "kernel/panic");
+	assert_non_null(l);
+	assert_string_equal(l->value, "10");
+	sysctl_lines_done(&lines);
+}
+
+struct run {
+	struct resource_host host;
+	struct desired *want;
+	void *st, *seen;
+	struct item_list items;
+	struct change_list changes;
+};
+
+static void look(struct run *run)
+{
+	item_list_done(&run->items);
+	change_list_done(&run->changes);
+	resource_sysctl.seen_free(run->seen);
+	run->seen = NULL;
+	assert_int_equal(resource_sysctl.observe(run->st, run->want,
+						 &run->seen, NULL), 0);
+	assert_int_equal(resource_sysctl.plan(run->want, run->seen,
+					      &run->items, &run->changes,
+					      NULL), 0);
+}
+
+static int apply(struct run *run)
+{
+	return resource_sysctl.apply(run->st, run->want, run->seen,
+				     &run->changes, &run->items, NULL);
+}
+
+static void run_open(struct run *run)
+{
+	*run = (struct run){ .want = desired_new() };
+	run->host.root = root;
+	run->host.state_dir = state_dir;
+	assert_non_null(run->want);
+	assert_int_equal(resource_sysctl.open(&run->host, &run->st, NULL), 0);
+}
+
+static void run_close(struct run *run)
+{
+	item_list_done(&run->items);
+	change_list_done(&run->changes);
+	resource_sysctl.seen_free(run->seen);
+	assert_null(resource_sysctl.free(run->st));
+	run->want = desired_free(run->want);
+}
+
+static void wanted(struct run *run, const char *key, const char *value,
+		   bool optional)
+{
+	assert_int_equal(desired_add_sysctl(run->want, key, value, optional),
+			 0);
+}
+
+static enum item_state state_of(struct run *run, const char *key)
+{
+	struct item *it = item_list_find(&run->items, key);
+
+	assert_non_null(it);
+	return it->state;
+}
+
+static const char *reason_of(struct run *run, const char *key)
+{
+	struct item *it = item_list_find(&run->items, key);
+
+	assert_non_null(it);
+	return it->reason;
+}
+
+static void sy01_live_and_persisted_are_judged_apart(void **state)
+{
+	struct run run;
+
+	(void)state;
+	put("/proc/sys/kernel/watchdog", "1\n");
+	run_open(&run);
+	wanted(&run, "kernel.watchdog", "0", false);
+	look(&run);
+	assert_int_equal(state_of(&run, "kernel.watchdog"), ITEM_DRIFTED);
+	assert_int_equal(state_of(&run, "kernel.watchdog (persisted)"),
+			 ITEM_ABSENT);
+	assert_int_equal(run.changes.n, 2);
+	assert_int_equal(apply(&run), 0);
+	assert_string_equal(get("/proc/sys/kernel/watchdog"), "0\n");
+	look(&run);
+	assert_int_equal(run.changes.n, 0);
+	assert_int_equal(item_list_worst(&run.items), ITEM_IN_SYNC);
+
+	put("/proc/sys/kernel/watchdog", "1\n");
+	look(&run);
+	assert_int_equal(run.changes.n, 1);
+	assert_string_equal(run.changes.v[0].key, "kernel.watchdog");
+	assert_int_equal(apply(&run), 0);
+
+	put(SYSCTL_OWN_FILE, "");
+	look(&run);
+	assert_int_equal(run.changes.n, 1);
+	assert_string_equal(run.changes.v[0].key,
+			    "kernel.watchdog (persisted)");
+	run_close(&run);
+}
+
+static void sy03_overriding_file_is_named(void **state)
+{
+	struct run run;
+
+	(void)state;
+	put("/proc/sys/net/ipv4/conf/all/rp_filter", "0\n");
+	put("/etc/sysctl.d/99-zz.conf",
+	    "# theirs\nnet.ipv4.conf.all.rp_filter = 1\n");
+	run_open(&run);
+	wanted(&run, "net.ipv4.conf.all.rp_filter", "0", false);
+	look(&run);
+	assert_int_equal(apply(&run), 0);
+	look(&run);
+	assert_int_equal(run.changes.n, 0);
+	assert_int_equal(state_of(&run,
+				  "net.ipv4.conf.all.rp_filter (persisted)"),
+			 ITEM_BLOCKED);
+	assert_non_null(strstr(
+		reason_of(&run, "net.ipv4.conf.all.rp_filter (persisted)"),
+		"/etc/sysctl.d/99-zz.conf:2"));
+	run_close(&run);
+}
+
+/*
+ * A regular file takes any value; a directory in the place of a key stands
+ * for one that cannot be read, and a mode without write bits for read-only.
+ */
+static void sy05_one_unknown_key(void **state)
+{
+	char key[64], path[128];
+	struct run run;
+	int i;
+
+	(void)state;
+	run_open(&run);
+	for (i = 1; i <= 10; i++) {
+		(void)snprintf(key, sizeof(key), "kernel.k%d", i);
+		(void)snprintf(path, sizeof(path), "/proc/sys/kernel/k%d", i);
+		wanted(&run, key, "7", false);
+		if (i != 3)
+			put(path, "1\n");
+	}
+	(void)snprintf(path, sizeof(path), "%s/proc/sys/kernel/k6", root);
+	assert_int_equal(chmod(path, 0444), 0);
+	look(&run);
+	assert_int_equal(state_of(&run, "kernel.k3"), ITEM_BLOCKED);
+	assert_non_null(strstr(reason_of(&run, "kernel.k3"), "ENOENT"));
+	assert_int_equal(state_of(&run, "kernel.k6"), ITEM_BLOCKED);
+	assert_non_null(strstr(reason_of(&run, "kernel.k6"), "read-only"));
+	assert_int_equal(apply(&run), 0);
+	for (i = 1; i <= 10; i++) {
+		(void)snprintf(path, sizeof(path), "/proc/sys/kernel/k%d", i);
+		if (i != 3)
+			assert_string_equal(get(path),
+					    i == 6 ? "1\n" : "7\n");
+	}
+	look(&run);
+	assert_int_equal(run.changes.n, 0);
+	run_close(&run);
+}
+
+static void sy06_removed_from_the_spec(void **state)
+{
+	struct run run;
+
+	(void)state;
+	put("/proc/sys/kernel/a", "1\n");
+	put("/proc/sys/kernel/b", "2\n");
+	put("/proc/sys/kernel/c", "3\n");
+	run_open(&run);
+	wanted(&run, "kernel.a", "10", false);
+	wanted(&run, "kernel.b", "20", false);
+	wanted(&run, "kernel.c", "3", false);
+	look(&run);
+	assert_int_equal(apply(&run), 0);
+	run_close(&run);
+
+	/* A new life of the agent, a spec with only c, and b changed since. */
+	put("/proc/sys/kernel/b", "99\n");
+	run_open(&run);
+	wanted(&run, "kernel.c", "3", false);
+	look(&run);
+	assert_non_null(change_list_find(&run.changes, "kernel/a"));
+	assert_string_equal(change_list_find(&run.changes, "kernel/a")->want,
+			    "1");
+	assert_int_equal(change_list_find(&run.changes, "kernel/b")->op,
+			 CHANGE_REMOVE);
+	assert_int_equal(apply(&run), 0);
+	assert_string_equal(get("/proc/sys/kernel/a"), "1\n");
+	assert_string_equal(get("/proc/sys/kernel/b"), "99\n");
+	assert_null(strstr(get(SYSCTL_OWN_FILE), "kernel/a"));
+	assert_non_null(strstr(get(SYSCTL_OWN_FILE), "kernel/c = 3"));
+	look(&run);
+	assert_int_equal(run.changes.n, 0);
+	assert_int_equal(run.items.n, 2);
+	run_close(&run);
+}
+
+static void modules_and_optional_keys(void **state)
+{
+	struct run run;
+
+	(void)state;
+	run_open(&run);
+	wanted(&run, "net.bridge.bridge-nf-call-iptables", "1", false);
+	wanted(&run, "net.netfilter.nf_conntrack_max", "1048576", true);
+	wanted(&run, "net.bridge.bridge-nf-call-ip6tables", "1", true);
+	look(&run);
+	assert_int_equal(state_of(&run, "net.bridge.bridge-nf-call-iptables"),
+			 ITEM_BLOCKED);
+	assert_int_equal(state_of(&run, "net.netfilter.nf_conntrack_max"),
+			 ITEM_IN_SYNC);
+	assert_int_equal(strlist_add(&run.want->modules, "br-netfilter"), 0);
+	look(&run);
+	assert_int_equal(state_of(&run, "net.bridge.bridge-nf-call-iptables"),
+			 ITEM_PENDING);
+	assert_int_equal(state_of(&run, "net.bridge.bridge-nf-call-ip6tables"),
+			 ITEM_PENDING);
+	assert_int_equal(apply(&run), 0);
+	assert_non_null(strstr(get(SYSCTL_OWN_FILE),
+			       "-net/netfilter/nf_conntrack_max = 1048576\n"));
+	run_close(&run);
+}
+
+static void bad_keys_block_only_themselves(void **state)
+{
+	struct run run;
+
+	(void)state;
+	put("/proc/sys/kernel/a", "1\n");
+	run_open(&run);
+	wanted(&run, "../../etc/passwd", "1", false);
+	wanted(&run, "net.ipv4.conf.*.rp_filter", "1", false);
+	wanted(&run, "kernel.a", "2", false);
+	wanted(&run, "kernel/a", "3", false);
+	wanted(&run, "kernel.lines", "1\nkernel.b = 2", false);
+	look(&run);
+	assert_int_equal(state_of(&run, "../../etc/passwd"), ITEM_BLOCKED);
+	assert_int_equal(state_of(&run, "net.ipv4.conf.*.rp_filter"),
+			 ITEM_BLOCKED);
+	assert_int_equal(state_of(&run, "kernel/a"), ITEM_BLOCKED);
+	assert_int_equal(state_of(&run, "kernel.lines"), ITEM_BLOCKED);
+	assert_int_equal(run.changes.n, 2);
+	assert_int_equal(apply(&run), 0);
+	assert_string_equal(get("/proc/sys/kernel/a"), "2\n");
+	assert_null(strstr(get(SYSCTL_OWN_FILE), "kernel.b"));
+	run_close(&run);
+}
+
+static void refused_by_the_kernel(void **state)
+{
+	static char path[] = "kernel/panic", value[] = "1", bad[] = "x",
+		    note[] = "the kernel refuses";
+	struct sysctl_seen_key k = {
+		.path = path, .value = value, .refused = -EINVAL,
+		.refused_value = bad, .refused_note = note,
+	};
+	struct sysctl_seen seen = { .v = &k, .n = 1 };
+	struct item_list items = ITEM_LIST_INIT;
+	struct change_list changes = CHANGE_LIST_INIT;
+	struct desired *d = desired_new();
+
+	(void)state;
+	assert_int_equal(desired_add_sysctl(d, "kernel.panic", "x", false), 0);
+	assert_int_equal(sysctl_plan(d, &seen, &items, &changes, NULL), 0);
+	assert_int_equal(changes.n, 0);
+	assert_int_equal(items.v[0].state, ITEM_BLOCKED);
+	assert_string_equal(items.v[0].reason, note);
+	assert_int_equal(items.v[1].state, ITEM_BLOCKED);
+	item_list_done(&items);
+
+	/* Beyond our rights: what the next boot sets is still written. */
+	k.refused = -EPERM;
+	assert_int_equal(sysctl_plan(d, &seen, &items, &changes, NULL), 0);
+	assert_int_equal(changes.n, 1);
+	assert_string_equal(changes.v[0].key, "kernel.panic (persisted)");
+	item_list_done(&items);
+	change_list_done(&changes);
+	d = desired_free(d);
+}
+
+static void damaged_record(void **state)
+{
+	struct ours ours = OURS_INIT;
+	struct fault f = FAULT_INIT;
+
+	(void)state;
+	put("/state/ours/sysctl", "kernel/a\t1\n");
+	assert_int_equal(ours_read(state_dir, "sysctl", &ours, &f), -EBADMSG);
+	assert_non_null(strstr(f.text, "damaged"));
+	assert_int_equal(ours_put(&ours, "a\tb", "1", "2"), -EINVAL);
+	ours_done(&ours);
+}
+
+int main(void)
+{
+#define T(fn) cmocka_unit_test_setup_teardown(fn, fresh_root, drop_root)
+	const struct CMUnitTest tests[] = {
+		T(key_spellings),
+		T(values),
+		T(files_in_order),
+		T(sy01_live_and_persisted_are_judged_apart),
+		T(sy03_overriding_file_is_named),
+		T(sy05_one_unknown_key),
+		T(sy06_removed_from_the_spec),
+		T(modules_and_optional_keys),
+		T(bad_keys_block_only_themselves),
+		T(refused_by_the_kernel),
+		T(damaged_record),
+	};
+
+	return cmocka_run_group_tests_name("sysctl", tests, NULL, NULL);
+}
