@@ -122,6 +122,12 @@ class Api:
         if method == "POST" and target.name is None:
             return 201, self._create(target, _decode(body, content_type),
                                      dry)
+        if method == "POST" and target.sub == "token" \
+                and target.resource.kind == "ServiceAccount":
+            self._get(target)
+            return 201, {"kind": "TokenRequest", "status": {
+                "token": self.authority.account_token(target.namespace,
+                                                      target.name)}}
         if method == "POST" and target.sub == "eviction":
             return 201, self._delete(target, {}, dry)
         if method == "PUT" and target.name:

@@ -11,7 +11,7 @@ from .client import RemoteError, ca_context, fetch
 FAILED = "preparing server: failed to bootstrap cluster data: "
 
 
-def _basic(user, secret):
+def basic(user, secret):
     text = base64.b64encode(f"{user}:{secret}".encode()).decode()
     return {"Authorization": "Basic " + text}
 
@@ -65,7 +65,7 @@ def compare_config(config, context):
     secret = pki.secret_of(config.agent_token or config.token)
     url = config.server + "/v1-k3s/config"
     try:
-        code, data = fetch(url, context, headers=_basic("node", secret))
+        code, data = fetch(url, context, headers=basic("node", secret))
         theirs = json.loads(data) if code == 200 else None
     except (RemoteError, ValueError) as error:
         code, theirs = error, None
@@ -89,7 +89,7 @@ def get_bootstrap(config, context):
     url = config.server + "/v1-k3s/server-bootstrap"
     secret = pki.secret_of(config.token)
     try:
-        code, data = fetch(url, context, headers=_basic("server", secret))
+        code, data = fetch(url, context, headers=basic("server", secret))
     except RemoteError as error:
         raise log.Fatal(FAILED + f"failed to get bootstrap data: {error}")
     if code != 200:
@@ -106,7 +106,7 @@ def cluster_members(config, context):
     url = config.server + "/db/info"
     secret = pki.secret_of(config.token)
     try:
-        code, data = fetch(url, context, headers=_basic("server", secret))
+        code, data = fetch(url, context, headers=basic("server", secret))
     except RemoteError as error:
         raise log.Fatal(f"starting kubernetes: preparing server: start "
                         f"managed database: {error}")

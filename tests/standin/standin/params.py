@@ -44,6 +44,14 @@ FLAGS = {
     "kubevip_survives": True,   # KillMode=process leaves it running
 }
 
+# Where a node keeps what survives k3s but not a reboot, and what it finds
+# outside k3s's own directory. Tests that share one root set them.
+PATHS = {
+    "run": "/run/k3s/standin",
+    "cni": "/etc/cni/net.d",
+    "node_etc": "/etc/rancher/node",
+}
+
 # Two busy cores stall a process for hundreds of ms: below these a timer
 # measures the machine and not the subject.
 FLOORS = {"peer_timeout": 1.5, "api_timeout": 1.0}
@@ -57,7 +65,7 @@ def shared_dir():
 class Params:
     def __init__(self, node=""):
         self.node = node
-        self.path = os.environ.get(
+        self.file = os.environ.get(
             "K3S_STANDIN_PARAMS", os.path.join(shared_dir(), "params.json"))
         self._lock = threading.Lock()
         self._stamp = None
@@ -65,14 +73,14 @@ class Params:
 
     def _load(self):
         try:
-            st = os.stat(self.path)
+            st = os.stat(self.file)
             stamp = (st.st_mtime_ns, st.st_size, st.st_ino)
         except OSError:
             stamp, self._values = None, {}
         if stamp == self._stamp:
             return
         try:
-            with open(self.path, encoding="utf-8") as file:
+            with open(self.file, encoding="utf-8") as file:
                 whole = json.load(file)
         except (OSError, ValueError):
             return      # being written: the old values stand
@@ -100,6 +108,9 @@ class Params:
         if isinstance(FLAGS[name], bool) and isinstance(value, str):
             return value.lower() in ("1", "true", "yes")
         return value
+
+    def path(self, name, *parts):
+        return os.path.join(self._raw(name + "_dir", PATHS[name]), *parts)
 
     def held(self, what):
         hold = self.flag("hold")

@@ -7,13 +7,19 @@ import os
 import shutil
 import signal
 import threading
-import time
+import uuid
 
-from . import COMMIT, VERSION, etcd as etcd_module, httpd, join, log, pki
+from . import COMMIT, VERSION, etcd as etcd_module, httpd, join, log
+from . import nodepassword, pki
 from .apicore import Api, utc_now
 from .client import LocalClient, ca_context
 from .config import Config
-from .params import Params, now, shared_dir
+from .controllers import Controllers
+from .deploy import Deploy
+from .helm import HelmController
+from .kubelet import Kubelet
+from .params import Params, shared_dir
+from .pods import Context
 from .process import Loops, Ports, Stopped, http_greeting, sd_notify
 from .serving import Serving
 from .store import Store
@@ -32,6 +38,8 @@ class Server:
         self.loops = Loops(self.params)
         self.ports = Ports()
         self.store = self.etcd = self.authority = None
+        self.announced = False
+        self.kubelet = self.deploy = self.client = None
         self.cluster = self.secret = ""
         self.db_dir = self.config.path("db", "etcd")
 
@@ -340,10 +348,14 @@ class Server:
         self.supervisor.api = api
         self.supervisor.api_ready = True
         self.loops.start("serving_sync", self._serving_turn)
-        while self.params.held("ready"):
-            self.loops.pause(self.params.seconds("etcd_poll"))
-        log.info("k3s is up and running")
-        sd_notify("READY=1")
+        self.loops.start("etcd_poll", self._announce)
+
+    def _announce(self):
+        """READY=1 once; it waits neither for the Node nor for a CNI."""
+        if not self.announced and not self.params.held("ready"):
+            self.announced = True
+            log.info("k3s is up and running")
+            sd_notify("READY=1")
 
     def _serving_turn(self):
         self.serving.sync(self.client)
@@ -369,8 +381,63 @@ class Server:
             "data": {"ca.crt": self.authority.server_ca}})
 
     def start_controllers(self):
+        self.deploy = Deploy(self.client, self.store, self.config)
+        self.deploy.stage()
+        self.supervisor.new_kubelet = self._new_kubelet
+        self._start_kubelet()
+        self.loops.start("deploy_scan", self.deploy.turn)
+        for controller in (
+                Controllers(self.client, self.etcd, self.store, self.params),
+                HelmController(self.client, self.etcd, self.params,
+                               self.config)):
+            self.loops.start("controller_tick", controller.turn)
         self.loops.pause(self.params.seconds("controllers_start"))
         self.supervisor.controllers_ready = True
+
+    def _servers(self):
+        addresses = [self.config.node_ip]
+        if self.etcd is not None:
+            addresses = [m.address for m in etcd_module.members(self.store)
+                         if not m.learner]
+        return [f"{a}:{self.config.port}" for a in addresses]
+
+    def _start_kubelet(self):
+        config = self.config
+        context = Context(config, self.params, self.client,
+                          self.authority.server_ca, self._servers,
+                          self.store)
+        self.kubelet = Kubelet(config, self.params, self.client, context,
+                               self.etcd.name if self.etcd else None)
+        context.cni_ready = self.kubelet.cni_ready
+        self.ports.listen("0.0.0.0", 10250)
+        self.ports.listen("127.0.0.1", 10248, http_greeting("ok"))
+        if not config["disable-kube-proxy"]:
+            self.ports.listen("127.0.0.1", 10249, http_greeting("ok"))
+            self.ports.listen("0.0.0.0", 10256, http_greeting("ok"))
+            context.publish_service()
+        self._check_password()
+        self.kubelet.register()
+        self.loops.start("kubelet_tick", self.kubelet.turn)
+
+    def _check_password(self):
+        """On a server a wrong node password is only an Event (3.4)."""
+        password = nodepassword.local(self.params.path("node_etc"))
+        name = self.config.node_name
+        try:
+            nodepassword.ensure(self.client, name, password)
+        except PermissionError as error:
+            log.warning(str(error))
+            self.client.create("/api/v1/namespaces/default/events", {
+                "metadata": {"name": f"{name}.{uuid.uuid4().hex[:16]}",
+                             "namespace": "default"},
+                "involvedObject": {"kind": "Node", "name": name},
+                "reason": "NodePasswordValidationFailed",
+                "message": f"Deferred node password secret validation "
+                           f"failed: {error}", "type": "Warning"})
+
+    def _new_kubelet(self, node, password):
+        nodepassword.ensure(self.client, node, password)
+        return httpd.new_kubelet_pair(self.authority, node)
 
     def run(self):
         log.info(f"Starting k3s {VERSION} ({COMMIT})")
@@ -384,6 +451,8 @@ class Server:
 
     def close(self):
         sd_notify("STOPPING=1")
+        if self.kubelet is not None:
+            self.kubelet.close()
         if self.etcd is not None and self.etcd.id is not None:
             self.etcd.resign()
 
