@@ -34,6 +34,8 @@ SPEC := arena problem yaml yaml_tree yaml_write
 AGENT := res/items res/registry rate unit engine
 # the host's own resources: sysctl, modules, timezone, iscsid; D-Bus
 AGENT += confdirs ours rootpath wake res/sysctl res/sysctl_files res/sysctl_plan
+# netlink, kill-switch, routing
+AGENT += nl/nl_notify nl/nl_reply nl/nl_sock nl/rtnl nl/rtnl_msg nl/rtnl_text
 LINK :=
 COORD := ask cluster gate kube kube_read manifests progress yaml_out
 # the server part and the command line
