@@ -37,7 +37,7 @@ AGENT += confdirs ours rootpath wake res/sysctl res/sysctl_files res/sysctl_plan
 # netlink, kill-switch, routing
 AGENT += nl/nl_notify nl/nl_reply nl/nl_sock nl/rtnl nl/rtnl_msg nl/rtnl_text
 LINK :=
-COORD := ask cluster gate kube kube_read manifests progress yaml_out
+COORD := ask cluster gate kube kube_read manifests progress sequencer yaml_out
 # the server part and the command line
 COORD += store store_schema store_nodes store_enroll store_log
 PROGRAMS :=

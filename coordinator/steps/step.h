@@ -21,6 +21,7 @@
 
 struct cluster;
 struct control;
+struct gate_result;
 struct progress;
 struct spec;
 
@@ -54,6 +55,7 @@ struct step_env {
 	struct cluster *cluster;	/* what is read of the living cluster */
 	struct progress *progress;
 	const struct step_times *times;
+	const struct gate_result *gate;	/* what may be founded, and where */
 	const char *limit;		/* node name, NULL: all */
 };
 
