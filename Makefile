@@ -9,7 +9,7 @@ SAN ?=
 
 CPPFLAGS := -D_GNU_SOURCE -I. -I$(BUILD)/gen -DGARBOARD_VERSION='"$(VERSION)"'
 WARN := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes \
-	-Wmissing-prototypes -Wformat=2 -Wundef -Wvla -Wwrite-strings -Werror
+	-Wmissing-prototypes -Wformat=2 -Wundef -Wvla -Wwrite-strings -Werror -Wno-format-truncation
 HARDEN := -fstack-protector-strong -fstack-clash-protection -fPIE
 ifeq ($(SAN),)
 HARDEN += -D_FORTIFY_SOURCE=2
@@ -37,7 +37,8 @@ AGENT += confdirs ours rootpath wake res/sysctl res/sysctl_files res/sysctl_plan
 # netlink, kill-switch, routing
 AGENT += nl/nl_notify nl/nl_reply nl/nl_sock nl/rtnl nl/rtnl_msg nl/rtnl_text
 LINK :=
-COORD := ask cluster gate kube kube_read manifests progress sequencer yaml_out
+COORD := ask cluster desire founding gate k3s_server kube kube_read manifests members progress sequencer yaml_out \
+	steps/preflight steps/baseline steps/founder steps/joiners
 # the server part and the command line
 COORD += store store_schema store_nodes store_enroll store_log
 PROGRAMS :=
