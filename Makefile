@@ -28,7 +28,8 @@ DEPS_TEST := mmdebstrap mount iproute2 nftables procps libcap2-bin openssl \
 
 # ---- sources by name, per archive; a program is its main.c and archives ----
 COMMON := backoff change clock fault file ip log parse strlist
-PROTO := desired
+PROTO := desired desired_wire envelope frame keys order order_allow \
+	order_table statement up up_table wire wire_read wire_write
 TLS :=
 SPEC := arena problem yaml yaml_tree yaml_write
 AGENT := res/items res/registry rate unit engine

@@ -75,6 +75,7 @@ struct desired *desired_free(struct desired *d)
 	free(d->node);
 	free(d->timezone);
 	strlist_done(&d->modules);
+	strlist_done(&d->required_features);
 	for (i = 0; i < d->n_sysctls; i++) {
 		free(d->sysctls[i].key);
 		free(d->sysctls[i].value);

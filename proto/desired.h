@@ -109,6 +109,7 @@ struct desired {
 	bool iscsid;			/* storage needs the initiator */
 	struct desired_egress egress;
 	struct desired_cluster cluster;
+	struct strlist required_features;	/* words of desired_wire.h */
 };
 
 /* Both agree on RESOURCE_MAX and MODE_MAX; NULL for unknown values. */

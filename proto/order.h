@@ -91,7 +91,7 @@ struct order_k3s_install {
 };
 
 struct config_entry {
-	char key[ORDER_NAME_MAX];	/* of order_config_key_allowed() */
+	char key[ORDER_NAME_MAX];	/* CONFIG_KEY_ALLOWED */
 	struct strlist values;
 	bool list;		/* else exactly one value */
 };
@@ -244,5 +244,7 @@ enum config_key_rule {
 };
 
 enum config_key_rule order_config_key(const char *key);
+/* Also judges "*-arg" values: no paths, nothing that opens the API. */
+bool order_config_value_allowed(const char *key, const char *value);
 bool order_is_label(const char *text);	/* "example.org/disk=ssd" */
 bool order_is_taint(const char *text);	/* "gateway=true:NoSchedule" */
