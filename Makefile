@@ -37,6 +37,7 @@ AGENT := res/items res/registry rate unit engine
 AGENT += confdirs ours rootpath wake res/sysctl res/sysctl_files res/sysctl_plan
 # netlink, kill-switch, routing
 AGENT += nl/nl_notify nl/nl_reply nl/nl_sock nl/rtnl nl/rtnl_msg nl/rtnl_text
+AGENT += bus/bus bus/systemd1 bus/systemd1_unit bus/timedate1
 LINK :=
 COORD := ask cluster desire founding gate k3s_server kube kube_read manifests members progress sequencer yaml_out \
 	steps/preflight steps/baseline steps/founder steps/joiners
