@@ -31,7 +31,10 @@ COMMON := backoff change clock fault file ip log parse strlist
 PROTO := desired desired_wire envelope frame keys order order_allow \
 	order_table statement up up_table wire wire_read wire_write
 TLS :=
-SPEC := arena problem yaml yaml_tree yaml_write
+SPEC := arena cilium check_baseline check_cluster check_egress check_k3s \
+	check_later check_network defaults field field_types k3s_config \
+	keys_baseline keys_cluster keys_egress keys_spec load placeholder \
+	problem query reserved rules yaml yaml_tree yaml_write
 AGENT := res/items res/registry rate unit engine
 # the host's own resources: sysctl, modules, timezone, iscsid; D-Bus
 AGENT += confdirs ours rootpath wake res/sysctl res/sysctl_files res/sysctl_plan

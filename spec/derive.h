@@ -2,8 +2,8 @@
  * derive.h - what follows from a spec.
  *
  * Every fact is written once in the spec; here it becomes the desired state
- * of one node, and the values of the Cilium chart. Pure: the same spec gives
- * the same value. The generation is left 0 for the coordinator to number.
+ * of one node. Pure: the same spec gives the same value. The generation is
+ * left 0 for the coordinator to number.
  */
 #pragma once
 
@@ -19,11 +19,3 @@
  */
 int spec_derive_node(const struct spec *spec, size_t node,
 		     struct desired **ret_desired, struct fault *f);
-
-/*
- * The values of the Cilium chart as YAML: ours, with those of the spec
- * merged in (a clash was refused when the spec was read). *ret_yaml is the
- * caller's (free).
- */
-int spec_cilium_values(const struct spec *spec, unsigned int indent,
-		       char **ret_yaml, struct fault *f);

@@ -59,7 +59,8 @@ const char *spec_problem_format(const char *file, const struct spec_problem *p,
 {
 	const char *kind = p->severity == SPEC_ERROR ? "error" : "warning";
 
-	(void)snprintf(buf, SPEC_PROBLEM_LINE_MAX, "%s:%u:%u: %s: %s [%s]", file,
+	(void)snprintf(buf, SPEC_PROBLEM_LINE_MAX, "%s:%u:%u: %s: %s "
+		"[%s]", file,
 		       p->pos.line ? p->pos.line : 1,
 		       p->pos.column ? p->pos.column : 1, kind, p->text,
 		       p->code);

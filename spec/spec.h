@@ -28,7 +28,7 @@ struct spec_arena;
 #define SPEC_API_VERSION "garboard/v1"
 #define SPEC_NODES_MAX 4096
 #define SPEC_DEFAULT_API_PORT 6443
-#define SPEC_LABEL_PREFIX "garboard.io/"	/* node labels of our own */
+#define SPEC_LABEL_PREFIX "garboard/"	/* node labels of our own */
 #define SPEC_CLASS_INTERNET "internet"
 #define SPEC_CLASS_VPN "vpn"
 

@@ -85,7 +85,8 @@ static bool duplicate(struct reader *r, const struct yaml_node *map,
 		if (strcmp(map->pairs[i].key, key) != 0)
 			continue;
 		spec_problem_add(r->problems, SPEC_ERROR, pos, "duplicate-key",
-				 "\"%s\" is here twice; the first is in line %u",
+				 "\"%s\" is here twice; the first is in line "
+				 "%u",
 				 key, map->pairs[i].pos.line);
 		r->err = -EINVAL;
 		return true;
@@ -103,7 +104,8 @@ static int read_pair(struct reader *r, const yaml_node_pair_t *p,
 		return r->err;
 	if (key->kind != YAML_SCALAR) {
 		refuse(r, key->pos, "yaml-syntax",
-		       "a key must be plain text; for a brace or a bracket as text, quote it");
+		       "a key must be plain text; for a brace or a bracket as "
+		       "text, quote it");
 		return -EINVAL;
 	}
 	value = read_node(r, p->value, depth + 1);
@@ -125,7 +127,8 @@ static int read_map(struct reader *r, const yaml_node_t *n,
 
 	out->kind = YAML_MAP;
 	if (count > PAIRS_MAX) {
-		refuse(r, out->pos, "yaml-limit", "more than 4096 keys in one map");
+		refuse(r, out->pos, "yaml-limit", "more than 4096 keys in one "
+			"map");
 		return -EINVAL;
 	}
 	out->pairs = spec_arena_alloc(r->arena, count + 1, sizeof(*out->pairs));
@@ -170,7 +173,8 @@ static struct yaml_node *read_node(struct reader *r, int index,
 	if (r->seen[index - 1]) {
 		/* Only the original's position is known to libyaml. */
 		refuse(r, pos, "yaml-alias",
-		       "this value is used again through an alias (*name); write each value once");
+		       "this value is used again through an alias (*name); "
+		       "write each value once");
 		return NULL;
 	}
 	r->seen[index - 1] = true;
@@ -220,7 +224,8 @@ static int syntax_error(const yaml_parser_t *p, const char *text, size_t size,
 	if (p->error == YAML_READER_ERROR)
 		pos = offset_pos(text, size, p->problem_offset);
 	if (p->problem && strstr(p->problem, "cannot start any token"))
-		hint = " (a tab? indent with blanks; quote values that start with @, ` or %)";
+		hint = " (a tab? indent with blanks; quote values that start "
+		       "with @, ` or %)";
 	spec_problem_add(problems, SPEC_ERROR, pos, "yaml-syntax",
 			 "not YAML: %s%s%s%s", p->context ? p->context : "",
 			 p->context ? ", " : "",
@@ -242,7 +247,8 @@ static int check_single(yaml_parser_t *parser, const char *text, size_t size,
 	if (root) {
 		spec_problem_add(problems, SPEC_ERROR,
 				 mark_pos(&root->start_mark), "yaml-syntax",
-				 "a second document begins here; one file is one cluster");
+				 "a second document begins here; one file is "
+				 "one cluster");
 		r = -EINVAL;
 	}
 	yaml_document_delete(&doc);

@@ -75,24 +75,6 @@ const struct yaml_node *yaml_path(const struct yaml_node *map,
 const char *yaml_describe(const struct yaml_node *node);
 
 /*
- * Building and merging, for values that are rendered again. Made nodes have
- * no position. NULL: no memory.
- */
-struct yaml_node *yaml_new_map(struct spec_arena *arena);
-struct yaml_node *yaml_new_list(struct spec_arena *arena);
-/* `plain` for numbers and booleans; text is quoted when written. */
-struct yaml_node *yaml_new_scalar(struct spec_arena *arena, const char *text,
-				  bool plain);
-int yaml_append(struct spec_arena *arena, struct yaml_node *list,
-		struct yaml_node *item);
-/* Sets `path` ("a.b.c"), making maps on the way; -EEXIST: not a map. */
-int yaml_set(struct spec_arena *arena, struct yaml_node *map, const char *path,
-	     struct yaml_node *value);
-/* A copy of maps and lists; scalars are shared (they never change). */
-struct yaml_node *yaml_copy(struct spec_arena *arena,
-			    const struct yaml_node *node);
-
-/*
  * yaml_write.c: the tree as block YAML, indented by `indent` blanks, or as
  * JSON. *ret_text is the caller's (free). -ENOMEM.
  */

@@ -126,7 +126,8 @@ static void put_json_scalar(FILE *out, const struct yaml_node *n)
 	if (type == YAML_NULL)
 		fputs("null", out);
 	else if (type == YAML_BOOL)
-		fputs(*n->text == 't' || *n->text == 'T' ? "true" : "false", out);
+		fputs(*n->text == 't' || *n->text == 'T' ? "true" : ""
+			"false", out);
 	else if ((type == YAML_INT || type == YAML_FLOAT) &&
 		 json_number(n->text))
 		fputs(n->text, out);
@@ -157,13 +158,14 @@ static void put_json(FILE *out, const struct yaml_node *n)
 	fputc(n->kind == YAML_MAP ? '}' : ']', out);
 }
 
-static int finish(FILE *out, char *text, char **ret_text)
+/* The stream's text exists only after the stream is closed. */
+static int finish(FILE *out, char **text, char **ret_text)
 {
 	if (fclose(out) != 0) {
-		free(text);
+		free(*text);
 		return -ENOMEM;
 	}
-	*ret_text = text;
+	*ret_text = *text;
 	return 0;
 }
 
@@ -186,7 +188,7 @@ int yaml_write(const struct yaml_node *node, unsigned int indent,
 	} else {
 		put_block(out, node, indent);
 	}
-	return finish(out, text, ret_text);
+	return finish(out, &text, ret_text);
 }
 
 int yaml_write_json(const struct yaml_node *node, char **ret_text)
@@ -198,5 +200,5 @@ int yaml_write_json(const struct yaml_node *node, char **ret_text)
 	if (!out)
 		return -ENOMEM;
 	put_json(out, node);
-	return finish(out, text, ret_text);
+	return finish(out, &text, ret_text);
 }
