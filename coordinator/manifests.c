@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/cleanup.h"
+#include "coordinator/yaml_out.h"
 
 /* Only what leader election in control-plane mode needs (contract 6.1). */
 static const char kube_vip_rbac[] =
@@ -174,10 +176,133 @@ int manifest_kube_vip(const struct kube_vip_params *p, char **ret_text,
 	return 0;
 }
 
-int manifest_cilium(const struct cilium_params *p, char **ret_text)
+static int pool_values(const struct cilium_params *p, json_t *values)
 {
+	json_t *pools = json_pack("{s{s{s[s] si}}}", "default", "ipv4",
+				  "cidrs", p->pod_cidr, "maskSize", 24);
+	json_t *ipam;
+	size_t i;
+	int r = pools ? 0 : -ENOMEM;
+
+	for (i = 0; r == 0 && i < p->n_pools; i++)
+		r = json_object_set_new(
+			pools, p->pools[i].name,
+			json_pack("{s{s[s] si}}", "ipv4", "cidrs",
+				  p->pools[i].cidr, "maskSize", 26));
+	ipam = json_pack("{ss s{so}}", "mode", "multi-pool", "operator",
+			 "autoCreateCiliumPodIPPools", pools);
+	if (r < 0 || !ipam) {
+		json_decref(ipam);
+		return -ENOMEM;
+	}
+	/* Multi-pool works with direct routing only (contract 7.6). */
+	if (json_object_set_new(values, "ipam", ipam) < 0 ||
+	    json_object_set_new(values, "routingMode",
+				json_string("native")) < 0 ||
+	    json_object_set_new(values, "autoDirectNodeRoutes",
+				json_true()) < 0 ||
+	    json_object_set_new(values, "ipv4NativeRoutingCIDR",
+				json_string(p->pod_cidr)) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+static json_t *own_values(const struct cilium_params *p)
+{
+	char host[IP_TEXT_MAX];
+	json_t *v = json_pack(
+		"{sb ss si s{si} s{s{si}}}", "kubeProxyReplacement", 1,
+		"k8sServiceHost", ip_addr_format(&p->endpoint, host),
+		"k8sServicePort", p->port, "operator", "replicas",
+		p->servers < 2 ? 1 : 2, "updateStrategy", "rollingUpdate",
+		"maxUnavailable", 1);
+	int r = v ? 0 : -ENOMEM;
+
+	if (r == 0 && p->n_pools > 0)
+		r = pool_values(p, v);
+	else if (r == 0)
+		r = json_object_set_new(
+			v, "ipam",
+			json_pack("{ss s{s[s]}}", "mode", "cluster-pool",
+				  "operator", "clusterPoolIPv4PodCIDRList",
+				  p->pod_cidr));
+	/* Keeps pod packets in sight of netfilter (DESIGN section 5). */
+	if (r == 0 && p->egress)
+		r = json_object_set_new(v, "bpf",
+					json_pack("{sb sb}", "hostLegacyRouting",
+						  1, "masquerade", 1)) < 0 ||
+		    json_object_set_new(v, "egressGateway",
+					json_pack("{sb}", "enabled", 1)) < 0;
+	if (r == 0)
+		return v;
+	json_decref(v);
+	return NULL;
+}
+
+/* Adds the leaves of `own` to `into`; a different leaf there is a clash. */
+static int merge(json_t *into, const json_t *own, const char *path,
+		 struct fault *f)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach((json_t *)(uintptr_t)own, key, value) {
+		json_t *have = json_object_get(into, key);
+		char full[256];
+		int r = 0;
+
+		(void)snprintf(full, sizeof(full), "%s.%s", path, key);
+		if (!have)
+			r = json_object_set(into, key, value) < 0 ? -ENOMEM : 0;
+		else if (json_is_object(have) && json_is_object(value))
+			r = merge(have, value, full, f);
+		else if (!json_equal(have, value))
+			r = fault_set(f, -EEXIST, full,
+				      "is set by Garboard from the rest of the "
+				      "spec; remove it from cilium.values");
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int manifest_cilium_values(const struct cilium_params *p, json_t **ret_values,
+			   struct fault *f)
+{
+	json_t *own, *values;
 	int r;
 
+	if (!p->endpoint.family)
+		return fault_set(f, -EINVAL, "cilium",
+				 "k8sServiceHost would be empty (A57)");
+	own = own_values(p);
+	values = p->values ? json_deep_copy(p->values) : json_object();
+	if (!own || !values)
+		r = -ENOMEM;
+	else
+		r = merge(values, own, "cilium.values", f);
+	json_decref(own);
+	if (r < 0) {
+		json_decref(values);
+		return r;
+	}
+	*ret_values = values;
+	return 0;
+}
+
+int manifest_cilium(const struct cilium_params *p, char **ret_text,
+		    struct fault *f)
+{
+	_cleanup_free_ char *values_text = NULL;
+	json_t *values = NULL;
+	int r = manifest_cilium_values(p, &values, f);
+
+	if (r < 0)
+		return r;
+	r = yaml_out_indented(values, 4, &values_text);
+	json_decref(values);
+	if (r < 0)
+		return r;
 	r = asprintf(ret_text,
 		     "apiVersion: helm.cattle.io/v1\n"
 		     "kind: HelmChart\n"
@@ -198,6 +323,6 @@ int manifest_cilium(const struct cilium_params *p, char **ret_text)
 				"  repo: https://helm.cilium.io/\n"
 				"  chart: cilium\n",
 		     p->chart ? p->chart : "", p->chart ? "\"\n" : "",
-		     p->version, p->values);
+		     p->version, values_text);
 	return r < 0 ? -ENOMEM : 0;
 }

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -32,11 +33,23 @@ struct kube_vip_params {
 	size_t n_groups;
 };
 
+struct cilium_pool {
+	const char *name;
+	const char *cidr;
+};
+
 struct cilium_params {
 	const char *cluster;
 	const char *version;		/* "1.20.1" */
 	const char *chart;		/* NULL: the project's own repository */
-	const char *values;		/* YAML indented by 4; spec/derive.h */
+	struct ip_addr endpoint;	/* k8sServiceHost: never empty (A57) */
+	uint16_t port;
+	const char *pod_cidr;
+	unsigned int servers;
+	const struct cilium_pool *pools;	/* of egress classes */
+	size_t n_pools;
+	bool egress;			/* there is an egress class */
+	const json_t *values;		/* the spec's own, or NULL */
 };
 
 /* Name of the DaemonSet of a group: "kube-vip", or "kube-vip-<interface>". */
@@ -46,4 +59,10 @@ const char *manifest_kube_vip_name(const struct kube_vip_params *p,
 int manifest_kube_vip(const struct kube_vip_params *p, char **ret_text,
 		      struct fault *f);
 
-int manifest_cilium(const struct cilium_params *p, char **ret_text);
+/* -EEXIST: a value of the spec contradicts one of ours; names the key. */
+int manifest_cilium(const struct cilium_params *p, char **ret_text,
+		    struct fault *f);
+
+/* Ours merged over the spec's, as the chart gets them. */
+int manifest_cilium_values(const struct cilium_params *p, json_t **ret_values,
+			   struct fault *f);

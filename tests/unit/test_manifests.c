@@ -1,4 +1,4 @@
-/* manifests.c, kube_read.c: text in, text and values out. */
+/* manifests.c, yaml_out.c, kube_read.c: text in, text and values out. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,24 +11,112 @@
 
 #include "coordinator/kube_read.h"
 #include "coordinator/manifests.h"
+#include "coordinator/yaml_out.h"
 
-static void cilium_chart(void **state)
+static struct cilium_params cilium_base(void)
 {
 	struct cilium_params p = {
 		.cluster = "prod",
 		.version = "1.20.1",
-		.values = "    k8sServiceHost: \"192.0.2.9\"\n",
+		.port = 6443,
+		.pod_cidr = "10.42.0.0/16",
+		.servers = 3,
 	};
+
+	assert_int_equal(ip_addr_parse("192.0.2.9", &p.endpoint), 0);
+	return p;
+}
+
+static void yaml_is_quoted(void **state)
+{
+	json_t *o = json_pack("{ss si sb s[ss] s{}}", "version", "1.20", "port",
+			      6443, "on", 1, "list", "no", "a\nb", "empty");
 	char *text = NULL;
 
 	(void)state;
-	assert_int_equal(manifest_cilium(&p, &text), 0);
-	assert_non_null(strstr(text, "  chart: cilium\n"));
-	assert_non_null(strstr(text, "  version: \"1.20.1\"\n"));
+	assert_int_equal(yaml_out(o, &text), 0);
+	assert_string_equal(text, "version: \"1.20\"\n"
+				  "port: 6443\n"
+				  "on: true\n"
+				  "list:\n- \"no\"\n- \"a\\nb\"\n"
+				  "empty: {}\n");
+	free(text);
+	json_decref(o);
+}
+
+static void cilium_values(void **state)
+{
+	struct cilium_params p = cilium_base();
+	struct fault f = FAULT_INIT;
+	json_t *v = NULL;
+
+	(void)state;
+	assert_int_equal(manifest_cilium_values(&p, &v, &f), 0);
+	assert_string_equal(json_string_value(json_object_get(
+				    v, "k8sServiceHost")),
+			    "192.0.2.9");
+	assert_int_equal(
+		json_integer_value(json_object_get(v, "k8sServicePort")),
+		6443);
+	assert_true(json_is_true(json_object_get(v, "kubeProxyReplacement")));
+	assert_null(json_object_get(v, "bpf"));
+	json_decref(v);
+}
+
+static void a57_never_an_empty_host(void **state)
+{
+	struct cilium_params p = cilium_base();
+	struct fault f = FAULT_INIT;
+	json_t *v = NULL;
+
+	(void)state;
+	p.endpoint.family = 0;
+	assert_int_equal(manifest_cilium_values(&p, &v, &f), -EINVAL);
+	assert_null(v);
+}
+
+static void cilium_clash_names_the_key(void **state)
+{
+	struct cilium_params p = cilium_base();
+	struct fault f = FAULT_INIT;
+	json_t *mine = json_pack("{s{si}}", "operator", "replicas", 7);
+	json_t *v = NULL;
+
+	(void)state;
+	p.values = mine;
+	assert_int_equal(manifest_cilium_values(&p, &v, &f), -EEXIST);
+	assert_string_equal(f.object, "cilium.values.operator.replicas");
+	json_decref(mine);
+
+	/* The same value, and a neighbour, are no clash. */
+	fault_clear(&f);
+	mine = json_pack("{s{si sb} s{sb}}", "operator", "replicas", 2,
+			 "rollOutPods", 1, "hubble", "enabled", 1);
+	p.values = mine;
+	assert_int_equal(manifest_cilium_values(&p, &v, &f), 0);
+	assert_true(json_is_true(json_object_get(json_object_get(v, "hubble"),
+						 "enabled")));
+	json_decref(v);
+	json_decref(mine);
+}
+
+static void cilium_pools(void **state)
+{
+	struct cilium_params p = cilium_base();
+	const struct cilium_pool pool = { "vpn", "10.44.0.0/20" };
+	struct fault f = FAULT_INIT;
+	char *text = NULL;
+
+	(void)state;
+	p.pools = &pool;
+	p.n_pools = 1;
+	p.egress = true;
+	assert_int_equal(manifest_cilium(&p, &text, &f), 0);
+	assert_non_null(strstr(text, "      mode: \"multi-pool\"\n"));
+	assert_non_null(strstr(text, "- \"10.44.0.0/20\"\n"));
+	assert_non_null(strstr(text, "hostLegacyRouting: true\n"));
 	assert_non_null(strstr(text, "  failurePolicy: abort\n"));
 	assert_non_null(strstr(text, "  bootstrap: true\n"));
-	assert_non_null(strstr(text, "  backOffLimit: 5\n"));
-	assert_non_null(strstr(text, "  valuesContent: |\n    k8sServiceHost"));
 	free(text);
 }
 
@@ -140,7 +228,11 @@ static void nodes(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cilium_chart),
+		cmocka_unit_test(yaml_is_quoted),
+		cmocka_unit_test(cilium_values),
+		cmocka_unit_test(a57_never_an_empty_host),
+		cmocka_unit_test(cilium_clash_names_the_key),
+		cmocka_unit_test(cilium_pools),
 		cmocka_unit_test(kube_vip_one_interface),
 		cmocka_unit_test(f12_interface_per_node),
 		cmocka_unit_test(members),
