@@ -42,7 +42,7 @@ AGENT += confdirs ours rootpath wake res/sysctl res/sysctl_files res/sysctl_plan
 AGENT += nl/nl_notify nl/nl_reply nl/nl_sock nl/rtnl nl/rtnl_msg nl/rtnl_text
 AGENT += bus/bus bus/systemd1 bus/systemd1_unit bus/timedate1
 LINK :=
-COORD := addon ask bringup cluster cni desire founding gate k3s_server kube kube_read manifests members progress sequencer vip yaml_out \
+COORD := addon ask bringup cluster cni cni_manifest desire founding gate k3s_server kube kube_read kubeconfig manifests members progress sequencer vip yaml_out \
 	steps/preflight steps/baseline steps/founder steps/joiners steps/kubevip \
 	steps/cilium steps/verify steps/registry
 # the server part and the command line

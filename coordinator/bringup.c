@@ -6,10 +6,13 @@
 
 #include "coordinator/ask.h"
 #include "coordinator/cluster.h"
+#include "coordinator/cni.h"
 #include "coordinator/control_client.h"
 #include "coordinator/gate.h"
 #include "coordinator/k3s_server.h"
+#include "coordinator/kubeconfig.h"
 #include "coordinator/sequencer.h"
+#include "coordinator/vip.h"
 #include "proto/order.h"
 #include "proto/up.h"
 #include "spec/spec.h"
@@ -336,4 +339,59 @@ int bringup_doctor(const struct spec *spec, struct control *control,
 	}
 	bringup_done(&b);
 	return code;
+}
+
+int bringup_kubeconfig(const struct spec *spec, struct control *control,
+		       char **ret_text, struct fault *f)
+{
+	struct cluster_credential cred;
+	struct cluster *cluster = NULL;
+	struct step_times times;
+	size_t founder = 0;
+	int r;
+
+	step_times_init(&times, 1);
+	r = cluster_new(control, (uint16_t)spec->control_plane.port.v,
+			times.order, &cluster, f);
+	if (r == 0)
+		r = spec_founder(spec, &founder);
+	if (r == 0)
+		r = cluster_credential(cluster, spec->nodes[founder].name.v,
+				       f);
+	if (r == 0)
+		r = fault_set(f, -ENOENT, "kubeconfig",
+			      "there is no admin credential yet; run "
+			      "`garboard up` first");
+	if (r > 0) {
+		cred = cluster_credential_get(cluster);
+		r = kubeconfig_render(spec->cluster.v,
+				      &spec->control_plane.endpoint.v,
+				      (uint16_t)spec->control_plane.port.v,
+				      &cred, ret_text, f);
+	}
+	(void)cluster_free(cluster);
+	return r;
+}
+
+int bringup_manifests(const struct spec *spec, struct control *control,
+		      FILE *out, struct fault *f)
+{
+	char *kube_vip = NULL, *cilium = NULL;
+	struct step_times times;
+	struct step_env env = { .spec = spec,
+				.control = control,
+				.times = &times };
+	int r = 0;
+
+	step_times_init(&times, 1);
+	if (spec->control_plane.endpoint.v.family)
+		r = vip_manifest(&env, &kube_vip, f);
+	if (r == 0)
+		r = cni_manifest(spec, &cilium, f);
+	if (r == 0)
+		(void)fprintf(out, "%s---\n%s", kube_vip ? kube_vip : "",
+			      cilium);
+	free(kube_vip);
+	free(cilium);
+	return r;
 }

@@ -44,6 +44,17 @@ int bringup_verify(const struct spec *spec, struct control *control,
 		   const struct bringup_options *options, FILE *out,
 		   struct fault *f);
 
+/*
+ * The admin kubeconfig, server = endpoint; owned by the caller, who wipes
+ * it. Reads the credential through the first server where none is kept.
+ */
+int bringup_kubeconfig(const struct spec *spec, struct control *control,
+		       char **ret_text, struct fault *f);
+
+/* The manifests of kube-vip and Cilium, exactly as they are put. */
+int bringup_manifests(const struct spec *spec, struct control *control,
+		      FILE *out, struct fault *f);
+
 /* The evidence of the gate and its verdict, also when it passes. */
 int bringup_doctor(const struct spec *spec, struct control *control,
 		   const struct bringup_options *options, FILE *out,

@@ -12,6 +12,8 @@
 #include "common/ip.h"
 #include "coordinator/kube.h"
 
+struct spec;
+
 #define CNI_WHY_MAX 300
 
 struct cni_want {
@@ -31,3 +33,6 @@ int cni_ready(struct kube *k, const struct cni_want *want, char *why,
 /* Running agents whose environment is host:port, and all agents. */
 int cni_agents(struct kube *k, const struct cni_want *want, size_t *ret_right,
 	       size_t *ret_all, char *why, size_t size, struct fault *f);
+
+/* The HelmChart of the spec; *ret_text is owned by the caller. */
+int cni_manifest(const struct spec *spec, char **ret_text, struct fault *f);

@@ -46,15 +46,24 @@ static const char *state_name(uint8_t state)
 	return state < UP_ITEM_STATES ? names[state] : "unknown";
 }
 
+/* A waiver is shown each time it lets something pass. */
 static bool item_passes(const struct step_env *env, size_t node,
-			const struct up_resource *r, const struct up_item *it)
+			const struct up_resource *r, const struct up_item *it,
+			bool tell)
 {
-	return r->mode == MODE_OBSERVE &&
-	       spec_waived(env->spec, node, r->id, it->key);
+	if (r->mode != MODE_OBSERVE ||
+	    !spec_waived(env->spec, node, r->id, it->key))
+		return false;
+	if (tell)
+		progress_fact(env->progress, env->spec->nodes[node].name.v,
+			      "waived: %s %s is %s", resource_name(r->id),
+			      it->key, state_name(it->state));
+	return true;
 }
 
 static bool judge_resource(const struct step_env *env, size_t node,
-			   const struct up_resource *r, struct node_seen *s)
+			   const struct up_resource *r, struct node_seen *s,
+			   bool tell)
 {
 	size_t i;
 
@@ -68,7 +77,8 @@ static bool judge_resource(const struct step_env *env, size_t node,
 	for (i = 0; i < r->n_items; i++) {
 		const struct up_item *it = &r->items[i];
 
-		if (it->state == 0 || item_passes(env, node, r, it))
+		if (it->state == 0 || item_passes(env, node, r, it,
+						   tell))
 			continue;
 		(void)snprintf(s->why, sizeof(s->why),
 			       "%s %.60s is %s%s%.120s", resource_name(r->id),
@@ -81,7 +91,8 @@ static bool judge_resource(const struct step_env *env, size_t node,
 
 /* A69: a report counts only when it covers what we expect. */
 static void judge_report(const struct step_env *env, size_t node,
-			 const struct up_report *rep, struct node_seen *s)
+			 const struct up_report *rep, struct node_seen *s,
+			 bool tell)
 {
 	size_t i;
 
@@ -102,12 +113,13 @@ static void judge_report(const struct step_env *env, size_t node,
 		return;
 	}
 	for (i = 0; i < rep->n_resources; i++)
-		if (!judge_resource(env, node, &rep->resources[i], s))
+		if (!judge_resource(env, node, &rep->resources[i], s,
+				    tell))
 			return;
 	s->settled = true;
 }
 
-static int look(const struct step_env *env, struct seen *s,
+static int look(const struct step_env *env, struct seen *s, bool tell,
 		uint64_t *ret_revision, struct fault *f)
 {
 	struct control_nodes nodes = { 0 };
@@ -125,7 +137,8 @@ static int look(const struct step_env *env, struct seen *s,
 			(void)snprintf(s->v[i].why, sizeof(s->v[i].why),
 				       "no report");
 		else
-			judge_report(env, i, &n->report->report, &s->v[i]);
+			judge_report(env, i, &n->report->report, &s->v[i],
+				     tell);
 	}
 	*ret_revision = nodes.revision;
 	control_nodes_done(&nodes);
@@ -172,7 +185,7 @@ static int observe(const struct step_env *env, void **ret_seen,
 	s->v = calloc(s->n + 1, sizeof(*s->v));
 	r = s->v ? want_all(env, s, f) : -ENOMEM;
 	if (r == 0)
-		r = look(env, s, &revision, f);
+		r = look(env, s, true, &revision, f);
 	if (r < 0) {
 		seen_free(s);
 		return r;
@@ -263,7 +276,7 @@ static int wait_settled(const struct step_env *env, struct seen *s,
 
 	for (;;) {
 		usec now;
-		int r = look(env, s, &revision, f);
+		int r = look(env, s, false, &revision, f);
 
 		if (r < 0)
 			return r;
