@@ -29,8 +29,9 @@ DEPS_TEST := mmdebstrap mount iproute2 nftables procps libcap2-bin openssl \
 # ---- sources by name, per archive; a program is its main.c and archives ----
 COMMON := backoff change clock fault file ip log parse strlist
 PROTO := desired desired_wire envelope frame keys order order_allow \
-	order_table statement up up_table wire wire_read wire_write
-TLS :=
+	order_table pki pki_read seal statement up up_table wire wire_read \
+	wire_write
+TLS := tls tls_ctx
 SPEC := arena cilium check_baseline check_cluster check_egress check_k3s \
 	check_later check_network defaults field field_types k3s_config \
 	keys_baseline keys_cluster keys_egress keys_spec load placeholder \
