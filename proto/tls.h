@@ -6,9 +6,10 @@
  * the URI in the certificate (pki.h), never by address or name:
  * garboard://<cluster>/coordinator and garboard://<cluster>/<node id>.
  *
- * The process must ignore SIGPIPE. A connection never blocks. -EAGAIN means: wait for tls_wants() on the fd,
- * then call the same function again. A failure's text names the cause; when
- * a certificate is out of its validity both times are given (TL-04).
+ * The process must ignore SIGPIPE. A connection never blocks. -EAGAIN means:
+ * wait for tls_wants() on the fd, then call the same function again. A
+ * failure's text names the cause; when a certificate is out of its validity
+ * both times are given (TL-04).
  */
 #pragma once
 
