@@ -37,6 +37,10 @@ SPEC := arena cilium check_baseline check_cluster check_egress check_k3s \
 	keys_baseline keys_cluster keys_egress keys_spec load placeholder \
 	problem query reserved rules yaml yaml_tree yaml_write
 AGENT := res/items res/registry rate unit engine
+# what the agent remembers, whom it obeys, and k3s
+AGENT += blobs bundle child facts k3s k3s_config k3s_files k3s_lines k3s_work \
+	lease neigh_probe orders orders_blob orders_k3s orders_node orders_table \
+	orders_trust power state state_fields state_results statefile upward
 # the host's own resources: sysctl, modules, timezone, iscsid; D-Bus
 AGENT += confdirs ours rootpath wake res/sysctl res/sysctl_files res/sysctl_plan
 # netlink, kill-switch, routing
