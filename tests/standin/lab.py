@@ -16,6 +16,8 @@ sys.path.insert(0, HERE)
 from standin import client as http     # noqa: E402
 from standin.apicore import ApiError   # noqa: E402
 
+RemoteError = http.RemoteError
+
 VIP = "10.77.0.100"
 BRIDGE = "10.77.0.254"
 # What kube-vip and the kubelets do costs CPU: the machine has two cores.

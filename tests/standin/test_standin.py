@@ -10,7 +10,8 @@ import sys
 import tempfile
 import traceback
 
-from lab import VIP, ApiError, Lab, run, wait_for
+from lab import SPEED, VIP, ApiError, Lab, RemoteError, run, wait_for
+from standin.config import Config
 
 TESTS = []
 KUBE_VIP = """
@@ -123,6 +124,28 @@ def nodes_of(node):
 def condition(obj, kind):
     return next((c["status"] for c in obj["status"]["conditions"]
                  if c["type"] == kind), None)
+
+
+@test
+def configuration_merges_as_k3s_does(lab):
+    directory = os.path.join(lab.root, "config.yaml.d")
+    os.makedirs(directory)
+    base = os.path.join(lab.root, "config.yaml")
+    for path, text in (
+            (base, "tls-san: [a, b]\ndisable: traefik\ntoken: t\n"
+             "write-kubeconfig-mode: 0644\nnode-name: UPPER\n"),
+            (directory + "/10.yaml", "tls-san: [c]\ndisable+: servicelb\n"),
+            (directory + "/20.YML", "tls-san+: [d]\n"),
+            (directory + "/30.txt", "token: wrong\n")):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    config = Config(["--config", base, "--token=line"])
+    expect(config["tls-san"], ["c", "d"])
+    expect(config["disable"], ["traefik", "servicelb"])
+    expect(config.token, "line")
+    expect(config.node_name, "upper")
+    # An unquoted octal becomes 420, whose digits are read in base 8.
+    expect(config.kubeconfig_mode(), 0o420)
 
 
 @test
@@ -248,6 +271,23 @@ def mismatch_of_a_critical_key_is_fatal(lab):
     assert "critical configuration value mismatch between servers" in \
         n2.logged()
     expect(len(n1.members()), 1)
+
+
+@test
+def a_learner_without_progress_is_evicted(lab):
+    n1, n2 = lab.nodes["n1"], lab.nodes["n2"]
+    lab.params(hold=["learner", "promotion"], learner_stall=3 * SPEED)
+    n2.configure(server=f"https://{n1.address}:6443", token=n1.token())
+    n2.start()
+    wait_for("learner", lambda: len(n1.members()) == 2)
+    wait_for("evicted", lambda: len(n1.members()) == 1)
+    expect(n2.process.wait(20), 1)
+    # Without a server to join, the tombstone keeps it down.
+    n2.configure(cluster_init=True)
+    n2.start()
+    expect(n2.process.wait(20), 1)
+    assert "refusing to start" in n2.logged()
+    lab.params(hold=[], learner_stall=300)
 
 
 @test
@@ -513,12 +553,51 @@ def a_wiped_founder_founds_a_second_cluster(lab):
 @test
 def a_server_without_token_is_a_cluster_of_its_own(lab):
     n1, n4 = lab.nodes["n1"], lab.node("n4", 4)
-    n4.configure(server=f"https://{n1.address}:6443")
+    n4.configure(server=f"https://{n1.address}:6443",
+                 tls_san=["10.77.0.101"])
     n4.start()
     n4.wait_ready()
     expect(n4.code("/readyz", admin=True), 200)
     expect(n4.loopback("/db/info")[0], 400)
     expect(len(n1.members()), 1)
+
+
+@test
+def an_address_outside_tls_san_does_not_verify(lab):
+    n4 = lab.nodes["n4"]
+    for address in ("10.77.0.101", "10.77.0.102"):
+        n4.ip("addr", "add", f"{address}/32", "dev", "eth0")
+    expect(n4.code("/ping", host="10.77.0.101"), 200)
+    try:
+        n4.code("/ping", host="10.77.0.102")
+    except RemoteError as error:
+        assert "certificate" in str(error).lower(), error
+    else:
+        raise AssertionError("10.77.0.102 verified")
+
+
+@test
+def another_node_ip_is_no_member(lab):
+    n1 = lab.nodes["n1"]
+    n1.stop()
+    n1.ip("addr", "add", "10.77.0.51/24", "dev", "eth0")
+    n1.configure(cluster_init=True, node_ip="10.77.0.51")
+    n1.start()
+    wait_for("complaint", lambda: "this server is not a member of the etcd "
+             "cluster. Found [" in n1.logged())
+    assert "=https://10.77.0.51:2380" in n1.logged()
+    assert not n1.ready()
+
+
+@test
+def another_token_does_not_open_the_bootstrap_data(lab):
+    n1 = lab.nodes["n1"]
+    n1.stop()
+    n1.configure(token="another")
+    n1.start()
+    expect(n1.process.wait(20), 1)
+    assert ("bootstrap data already found and encrypted with different "
+            "token") in n1.logged()
 
 
 def main():

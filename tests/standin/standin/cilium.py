@@ -97,8 +97,39 @@ def _env(values):
     return env
 
 
+def _pod_pools(values):
+    """autoCreateCiliumPodIPPools as the text the operator parses."""
+    pools = lookup(values, "ipam.operator.autoCreateCiliumPodIPPools", {})
+    return "\n".join(
+        f"{name}=ipv4-cidrs:{','.join(lookup(pool, 'ipv4.cidrs', []))};"
+        f"ipv4-mask-size:{lookup(pool, 'ipv4.maskSize', 24)}"
+        for name, pool in sorted((pools or {}).items()))
+
+
+def pod_pools(config):
+    """CiliumPodIPPool objects from the operator's configuration."""
+    for line in config.get("auto-create-cilium-pod-ip-pools",
+                           "").splitlines():
+        name, _, text = line.partition("=")
+        fields = dict(part.split(":", 1) for part in text.split(";"))
+        yield {"apiVersion": "cilium.io/v2alpha1",
+               "kind": "CiliumPodIPPool", "metadata": {"name": name},
+               "spec": {"ipv4": {
+                   "cidrs": fields["ipv4-cidrs"].split(","),
+                   "maskSize": int(fields["ipv4-mask-size"])}}}
+
+
+def agent_refuses(config):
+    """'' or why an agent with this configuration ends at its start."""
+    if config.get("ipam") == "multi-pool" \
+            and config.get("routing-mode") == "tunnel":
+        return "multi-pool IPAM is not supported with tunnel routing"
+    return ""
+
+
 def _config(values, kpr, pools):
     return {
+        "auto-create-cilium-pod-ip-pools": _pod_pools(values),
         "kube-proxy-replacement": kpr,
         "ipam": str(lookup(values, "ipam.mode", "cluster-pool")),
         "cluster-pool-ipv4-cidr": " ".join(map(str, pools)),

@@ -135,11 +135,12 @@ class Plain:
         self.running, self.waiting, self.message = True, "", ""
         self.started_at = utc_now()
 
-    def crashed(self, message, reason="CrashLoopBackOff"):
+    def crashed(self, message):
         """Down until the back-off has passed."""
         if message != self.message:
             log.warning(f"pod {self.pod['metadata']['name']}: {message}")
-        self.running, self.waiting, self.message = False, reason, message
+        self.running, self.waiting = False, "CrashLoopBackOff"
+        self.message = message
         self.restarts += 1
         factor = min(2 ** (self.restarts - 1), 30)
         self.retry_at = now() + factor * self.context.params.seconds(
@@ -248,13 +249,22 @@ class CiliumAgent(Plain):
         if not self.running and self.due():
             trouble = self._reach_api()
             if trouble:
-                self.crashed("Unable to contact k8s api-server: " + trouble,
-                             "CrashLoopBackOff")
+                trouble = "Unable to contact k8s api-server: " + trouble
+            else:
+                trouble = cilium.agent_refuses(self._cilium_config())
+            if trouble:
+                self.crashed(trouble)
             else:
                 self._install_cni()
                 self.started()
         if self.running:
             self._report()
+
+    def _cilium_config(self):
+        namespace = self.pod["metadata"]["namespace"]
+        found = self.context.client.get(
+            f"/api/v1/namespaces/{namespace}/configmaps/cilium-config")
+        return (found or {}).get("data") or {}
 
     def _reach_api(self):
         """'' if the API answers there with a certificate that verifies."""
@@ -328,6 +338,12 @@ class CiliumOperator(CiliumAgent):
             self.context.client.ensure(
                 "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
                 crd)
+        config = self._cilium_config()
+        for pool in cilium.pod_pools(config):
+            self.context.client.ensure(
+                "/apis/cilium.io/v2alpha1/ciliumpodippools", pool)
+        if config.get("enable-gateway-api") != "true":
+            return
         if not cilium.gateway_api_present(self.context.client):
             log.warning("Required GatewayAPI resources are not found")
             return
