@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <linux/netlink.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/inotify.h>
 #include <sys/socket.h>
@@ -12,14 +13,20 @@
 #define WAKE_NETLINKS_MAX 2
 #define WAKE_DRAIN_MAX 1024	/* reads per wake-up; the rest comes back */
 
+struct wake_netlink {
+	struct wake *wake;
+	int fd;
+	const char *only;
+	sd_event_source *source;
+};
+
 struct wake {
 	sd_event *event;
 	wake_fn fn;
 	void *userdata;
 	int inotify;
 	sd_event_source *inotify_source;
-	int netlink[WAKE_NETLINKS_MAX];
-	sd_event_source *netlink_source[WAKE_NETLINKS_MAX];
+	struct wake_netlink netlink[WAKE_NETLINKS_MAX];
 	unsigned int n_netlink;
 };
 
@@ -39,21 +46,39 @@ static int on_inotify(sd_event_source *source, int fd, uint32_t revents,
 	return 0;
 }
 
+static int is_ours(const char *only, char *buf, size_t n)
+{
+	const char *at;
+
+	if (!only)
+		return 1;
+	buf[n] = '\0';
+	at = strchr(buf, '@');
+	return at && strncmp(at + 1, only, strlen(only)) == 0;
+}
+
 static int on_netlink(sd_event_source *source, int fd, uint32_t revents,
 		      void *userdata)
 {
-	struct wake *w = userdata;
+	struct wake_netlink *nl = userdata;
 	char buf[8192];
 	unsigned int i;
+	int found = 0;
 
 	(void)source;
 	(void)revents;
-	/* ENOBUFS means lost events: read on, and look again (H29). */
-	for (i = 0; i < WAKE_DRAIN_MAX; i++)
-		if (recv(fd, buf, sizeof(buf), MSG_DONTWAIT) < 0 &&
-		    errno != ENOBUFS && errno != EINTR)
+	for (i = 0; i < WAKE_DRAIN_MAX; i++) {
+		ssize_t n = recv(fd, buf, sizeof(buf) - 1, MSG_DONTWAIT);
+
+		if (n >= 0)
+			found |= is_ours(nl->only, buf, (size_t)n);
+		else if (errno == ENOBUFS)
+			found = 1;	/* lost events: look again (H29) */
+		else if (errno != EINTR)
 			break;
-	w->fn(w->userdata);
+	}
+	if (found)
+		nl->wake->fn(nl->wake->userdata);
 	return 0;
 }
 
@@ -92,8 +117,8 @@ struct wake *wake_free(struct wake *w)
 	if (w->inotify >= 0)
 		(void)close(w->inotify);
 	for (i = 0; i < w->n_netlink; i++) {
-		sd_event_source_disable_unref(w->netlink_source[i]);
-		(void)close(w->netlink[i]);
+		sd_event_source_disable_unref(w->netlink[i].source);
+		(void)close(w->netlink[i].fd);
 	}
 	free(w);
 	return NULL;
@@ -110,13 +135,14 @@ int wake_path(struct wake *w, const char *path, uint32_t mask,
 }
 
 int wake_netlink(struct wake *w, int protocol, uint32_t groups,
-		 struct fault *f)
+		 const char *only, struct fault *f)
 {
 	struct sockaddr_nl addr = {
 		.nl_family = AF_NETLINK,
 		.nl_groups = groups,
 	};
 	_cleanup_close_ int fd = -1;
+	struct wake_netlink *nl;
 	int r;
 
 	if (!w)
@@ -127,10 +153,14 @@ int wake_netlink(struct wake *w, int protocol, uint32_t groups,
 		    protocol);
 	if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
 		return fault_errno(f, -errno, "netlink", "cannot be watched");
-	r = sd_event_add_io(w->event, &w->netlink_source[w->n_netlink], fd,
-			    EPOLLIN, on_netlink, w);
+	nl = &w->netlink[w->n_netlink];
+	nl->wake = w;
+	nl->only = only;
+	r = sd_event_add_io(w->event, &nl->source, fd, EPOLLIN, on_netlink,
+			    nl);
 	if (r < 0)
 		return fault_errno(f, r, "netlink", "cannot be watched");
-	w->netlink[w->n_netlink++] = take_fd(&fd);
+	nl->fd = take_fd(&fd);
+	w->n_netlink++;
 	return 0;
 }

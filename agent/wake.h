@@ -34,6 +34,10 @@ int wake_path(struct wake *w, const char *path, uint32_t mask,
 #define WAKE_DIR_MASK                                                         \
 	(IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CLOSE_WRITE)
 
-/* Listens to multicast groups (a bit mask) of a netlink protocol. */
+/*
+ * Listens to multicast groups (a bit mask) of a netlink protocol. `only`
+ * (static, or NULL for all) is a text that a message must start with after
+ * its first '@': the device path of a uevent, as in "add@/module/dummy".
+ */
 int wake_netlink(struct wake *w, int protocol, uint32_t groups,
-		 struct fault *f);
+		 const char *only, struct fault *f);

@@ -1,8 +1,10 @@
 #include "agent/res/resource.h"
+#include "agent/res/modules.h"
 #include "agent/res/sysctl.h"
 
 /* A seventh resource is one pair of files and one line here. */
 const struct resource *const resource_registry[RESOURCE_MAX] = {
 	[RESOURCE_KILLSWITCH] = NULL,
+	[RESOURCE_MODULES] = &resource_modules,
 	[RESOURCE_SYSCTL] = &resource_sysctl,
 };

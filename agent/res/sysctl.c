@@ -559,7 +559,7 @@ static int sysctl_watch(void *state, const struct desired *want,
 	if (r < 0)
 		return r;
 	/* A new link brings keys of its own, set from "default" (SY-03). */
-	return wake_netlink(st->wake, NETLINK_ROUTE, RTMGRP_LINK, f);
+	return wake_netlink(st->wake, NETLINK_ROUTE, RTMGRP_LINK, NULL, f);
 }
 
 const struct resource resource_sysctl = {

@@ -1,76 +1,21 @@
 /* The sysctl resource: names, files, plan and apply below a scratch root. */
 #include <errno.h>
-#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cmocka.h>
+
+#include "scratch.h"
+
+#include "resource_run.h"
 
 #include "agent/ours.h"
 #include "agent/res/sysctl.h"
 #include "agent/res/sysctl_plan.h"
-#include "common/cleanup.h"
-#include "common/file.h"
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))
-
-static char root[] = "/tmp/garboard-sysctl-XXXXXX";
-static char state_dir[64];
-
-static void put(const char *path, const char *text)
-{
-	_cleanup_close_ int fd = -1;
-	char full[4096], *slash;
-
-	(void)snprintf(full, sizeof(full), "%s%s", root, path);
-	slash = strrchr(full, '/');
-	*slash = '\0';
-	assert_int_equal(file_mkdirs(full, 0755, NULL), 0);
-	*slash = '/';
-	/* In place, as the kernel does it: descriptors are held. */
-	fd = open(full, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-}
-
-static char *get(const char *path)
-{
-	static char buf[8192];
-	_cleanup_free_ char *data = NULL;
-	char full[4096];
-	size_t n;
-
-	(void)snprintf(full, sizeof(full), "%s%s", root, path);
-	if (file_read(full, sizeof(buf) - 1, &data, &n, NULL) < 0)
-		return NULL;
-	memcpy(buf, data, n + 1);
-	return buf;
-}
-
-static int fresh_root(void **state)
-{
-	(void)state;
-	memcpy(root + sizeof(root) - 7, "XXXXXX", 6);
-	assert_non_null(mkdtemp(root));
-	(void)snprintf(state_dir, sizeof(state_dir), "%s/state", root);
-	return 0;
-}
-
-static int drop_root(void **state)
-{
-	char cmd[128];
-
-	(void)state;
-	(void)snprintf(cmd, sizeof(cmd), "rm -rf %s", root);
-	return system(cmd);
-}
 
 static void key_spellings(void **state)
 {
@@ -157,7 +102,7 @@ static void files_in_order(void **state)
 	put("/etc/sysctl.d/99-zz.conf",
 	    "\nnet/ipv4/conf/all/forwarding\t=\t0\n");
 	put(SYSCTL_OWN_FILE, "net/ipv4/ip_forward = 1\nkernel/panic = 10\n");
-	assert_int_equal(sysctl_lines_read(root, &lines, NULL), 0);
+	assert_int_equal(sysctl_lines_read(scratch, &lines, NULL), 0);
 
 	l = sysctl_lines_override(&lines, "net/ipv4/ip_forward", "1");
 	assert_non_null(l);
@@ -177,72 +122,11 @@ static void files_in_order(void **state)
 	sysctl_lines_done(&lines);
 }
 
-struct run {
-	struct resource_host host;
-	struct desired *want;
-	void *st, *seen;
-	struct item_list items;
-	struct change_list changes;
-};
-
-static void look(struct run *run)
-{
-	item_list_done(&run->items);
-	change_list_done(&run->changes);
-	resource_sysctl.seen_free(run->seen);
-	run->seen = NULL;
-	assert_int_equal(resource_sysctl.observe(run->st, run->want,
-						 &run->seen, NULL), 0);
-	assert_int_equal(resource_sysctl.plan(run->want, run->seen,
-					      &run->items, &run->changes,
-					      NULL), 0);
-}
-
-static int apply(struct run *run)
-{
-	return resource_sysctl.apply(run->st, run->want, run->seen,
-				     &run->changes, &run->items, NULL);
-}
-
-static void run_open(struct run *run)
-{
-	*run = (struct run){ .want = desired_new() };
-	run->host.root = root;
-	run->host.state_dir = state_dir;
-	assert_non_null(run->want);
-	assert_int_equal(resource_sysctl.open(&run->host, &run->st, NULL), 0);
-}
-
-static void run_close(struct run *run)
-{
-	item_list_done(&run->items);
-	change_list_done(&run->changes);
-	resource_sysctl.seen_free(run->seen);
-	assert_null(resource_sysctl.free(run->st));
-	run->want = desired_free(run->want);
-}
-
 static void wanted(struct run *run, const char *key, const char *value,
 		   bool optional)
 {
 	assert_int_equal(desired_add_sysctl(run->want, key, value, optional),
 			 0);
-}
-
-static enum item_state state_of(struct run *run, const char *key)
-{
-	struct item *it = item_list_find(&run->items, key);
-
-	assert_non_null(it);
-	return it->state;
-}
-
-static const char *reason_of(struct run *run, const char *key)
-{
-	struct item *it = item_list_find(&run->items, key);
-
-	assert_non_null(it);
-	return it->reason;
 }
 
 static void sy01_live_and_persisted_are_judged_apart(void **state)
@@ -251,7 +135,7 @@ static void sy01_live_and_persisted_are_judged_apart(void **state)
 
 	(void)state;
 	put("/proc/sys/kernel/watchdog", "1\n");
-	run_open(&run);
+	run_open(&run, &resource_sysctl);
 	wanted(&run, "kernel.watchdog", "0", false);
 	look(&run);
 	assert_int_equal(state_of(&run, "kernel.watchdog"), ITEM_DRIFTED);
@@ -286,7 +170,7 @@ static void sy03_overriding_file_is_named(void **state)
 	put("/proc/sys/net/ipv4/conf/all/rp_filter", "0\n");
 	put("/etc/sysctl.d/99-zz.conf",
 	    "# theirs\nnet.ipv4.conf.all.rp_filter = 1\n");
-	run_open(&run);
+	run_open(&run, &resource_sysctl);
 	wanted(&run, "net.ipv4.conf.all.rp_filter", "0", false);
 	look(&run);
 	assert_int_equal(apply(&run), 0);
@@ -312,7 +196,7 @@ static void sy05_one_unknown_key(void **state)
 	int i;
 
 	(void)state;
-	run_open(&run);
+	run_open(&run, &resource_sysctl);
 	for (i = 1; i <= 10; i++) {
 		(void)snprintf(key, sizeof(key), "kernel.k%d", i);
 		(void)snprintf(path, sizeof(path), "/proc/sys/kernel/k%d", i);
@@ -320,7 +204,7 @@ static void sy05_one_unknown_key(void **state)
 		if (i != 3)
 			put(path, "1\n");
 	}
-	(void)snprintf(path, sizeof(path), "%s/proc/sys/kernel/k6", root);
+	(void)snprintf(path, sizeof(path), "%s/proc/sys/kernel/k6", scratch);
 	assert_int_equal(chmod(path, 0444), 0);
 	look(&run);
 	assert_int_equal(state_of(&run, "kernel.k3"), ITEM_BLOCKED);
@@ -347,7 +231,7 @@ static void sy06_removed_from_the_spec(void **state)
 	put("/proc/sys/kernel/a", "1\n");
 	put("/proc/sys/kernel/b", "2\n");
 	put("/proc/sys/kernel/c", "3\n");
-	run_open(&run);
+	run_open(&run, &resource_sysctl);
 	wanted(&run, "kernel.a", "10", false);
 	wanted(&run, "kernel.b", "20", false);
 	wanted(&run, "kernel.c", "3", false);
@@ -357,7 +241,7 @@ static void sy06_removed_from_the_spec(void **state)
 
 	/* A new life of the agent, a spec with only c, and b changed since. */
 	put("/proc/sys/kernel/b", "99\n");
-	run_open(&run);
+	run_open(&run, &resource_sysctl);
 	wanted(&run, "kernel.c", "3", false);
 	look(&run);
 	assert_non_null(change_list_find(&run.changes, "kernel/a"));
@@ -381,7 +265,7 @@ static void modules_and_optional_keys(void **state)
 	struct run run;
 
 	(void)state;
-	run_open(&run);
+	run_open(&run, &resource_sysctl);
 	wanted(&run, "net.bridge.bridge-nf-call-iptables", "1", false);
 	wanted(&run, "net.netfilter.nf_conntrack_max", "1048576", true);
 	wanted(&run, "net.bridge.bridge-nf-call-ip6tables", "1", true);
@@ -408,7 +292,7 @@ static void bad_keys_block_only_themselves(void **state)
 
 	(void)state;
 	put("/proc/sys/kernel/a", "1\n");
-	run_open(&run);
+	run_open(&run, &resource_sysctl);
 	wanted(&run, "../../etc/passwd", "1", false);
 	wanted(&run, "net.ipv4.conf.*.rp_filter", "1", false);
 	wanted(&run, "kernel.a", "2", false);
@@ -466,7 +350,7 @@ static void damaged_record(void **state)
 
 	(void)state;
 	put("/state/ours/sysctl", "kernel/a\t1\n");
-	assert_int_equal(ours_read(state_dir, "sysctl", &ours, &f), -EBADMSG);
+	assert_int_equal(ours_read(scratch_state, "sysctl", &ours, &f), -EBADMSG);
 	assert_non_null(strstr(f.text, "damaged"));
 	assert_int_equal(ours_put(&ours, "a\tb", "1", "2"), -EINVAL);
 	ours_done(&ours);
@@ -474,7 +358,7 @@ static void damaged_record(void **state)
 
 int main(void)
 {
-#define T(fn) cmocka_unit_test_setup_teardown(fn, fresh_root, drop_root)
+#define T(fn) cmocka_unit_test_setup_teardown(fn, scratch_make, scratch_drop)
 	const struct CMUnitTest tests[] = {
 		T(key_spellings),
 		T(values),

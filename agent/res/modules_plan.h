@@ -1,0 +1,42 @@
+/*
+ * modules_plan.h - what was seen of the modules, and what is to be done.
+ * Pure. Two items per module: NAME (loaded now) and "NAME (persisted)".
+ */
+#pragma once
+
+#include "agent/res/modules_read.h"
+#include "agent/res/resource.h"
+
+#define MODULES_PERSISTED " (persisted)"
+
+struct module_seen {
+	char *name;		/* as the spec wrote it */
+	enum module_live live;
+	enum module_index where;	/* looked up only when not loaded */
+	char real[MODULE_NAME_MAX];	/* what an alias stands for, or "" */
+	char *denied;		/* cause, or NULL */
+	bool loading;		/* we asked, and it is not over */
+	char *failed;		/* why our last attempt failed, or NULL */
+};
+
+struct modules_seen {
+	struct module_seen *v;
+	size_t n;
+	struct strlist own;
+	int own_err;
+	bool loading_disabled;
+	char release[128];
+};
+
+const struct module_seen *modules_seen_find(const struct modules_seen *seen,
+					    const char *name);
+void modules_seen_free(void *seen);
+
+int modules_plan(const struct desired *want, const void *seen,
+		 struct item_list *items, struct change_list *changes,
+		 struct fault *f);
+
+/* Our file as it is to be; *ret_text is the caller's (free). */
+int modules_render(const struct desired *want,
+		   const struct modules_seen *seen, char **ret_text,
+		   size_t *ret_size);
