@@ -11,9 +11,10 @@ import socket
 import subprocess
 import time
 
+import enter
+
 HERE = os.path.dirname(os.path.realpath(__file__))
 DEADLINE = 60.0         # a node that is not up or off by then never will be
-DROPPED = "-sys_time,-sys_module,-sys_boot"
 SIGRTMIN_POWEROFF = signal.SIGRTMIN + 4
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -170,27 +171,35 @@ class Node:
         return Booting(self, ready, alive)
 
     def enter(self, cmd, env=None):
-        """argv that runs cmd in the node, without what PID 1 lacks."""
+        """Become cmd in the node, without what its PID 1 lacks."""
         pid = self.pid()
         if not pid:
             raise Fail(f"{self.name} is off")
-        e = {"PATH": PATH, "HOME": "/root", "LANG": "C.UTF-8",
-             "TERM": os.environ.get("TERM", "dumb")}
-        e.update(env or {})
-        return ["nsenter", "-t", str(pid), "-m", "-u", "-i", "-n", "-p", "-C",
-                "-r", "-w", "--", "/usr/bin/env", "-i",
-                *[f"{k}={v}" for k, v in e.items()],
-                "setpriv", f"--bounding-set={DROPPED}", "--", *cmd]
+        self.lab.enter_cgroup(f"node-{self.name}/lab-exec")
+        enter.enter(pid, cmd, {
+            "PATH": PATH, "HOME": "/root", "LANG": "C.UTF-8",
+            "TERM": os.environ.get("TERM", "dumb"), **(env or {})})
 
-    def run(self, cmd, **kw):
-        cmd = self.enter(cmd)
-        return subprocess.run(
-            cmd, preexec_fn=lambda: self.lab.enter_cgroup(self.exec_cgroup()),
-            **kw)
+    def run(self, cmd):
+        """Run cmd in the node; returns its status and what it printed."""
+        hear, tell = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.dup2(tell, 1)
+                self.enter(cmd)
+            except (Fail, OSError) as e:
+                os.write(2, f"lab: {e}\n".encode())
+            os._exit(125)
+        os.close(tell)
+        with open(hear) as f:
+            said = f.read()
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), said.strip()
 
-    def exec_cgroup(self):
-        return f"node-{self.name}/lab-exec"
-
+    def must_run(self, cmd):
+        status, said = self.run(cmd)
+        if status:
+            raise Fail(f"{cmd[0]} in {self.name}: status {status}\n{said}")
 
 
 class Booting:
@@ -227,7 +236,7 @@ def wait_boot(booting, seconds):
             if b.is_ready():
                 pending.discard(b)
     for b in booting:
-        must_run(b.node)
+        must_be_running(b.node)
         b.close()
 
 
@@ -241,10 +250,8 @@ def switch_off(nodes, signum):
             raise Fail(f"{node.name} is still on after {DEADLINE:.0f} s")
 
 
-def must_run(node):
-    r = node.run(["systemctl", "is-system-running"], capture_output=True,
-                 text=True)
-    if r.stdout.strip() != "running":
-        bad = node.run(["systemctl", "--failed", "--plain", "--no-legend"],
-                       capture_output=True, text=True).stdout
-        raise Fail(f"{node.name} is {r.stdout.strip()}:\n{bad}{r.stderr}")
+def must_be_running(node):
+    state = node.run(["systemctl", "is-system-running"])[1]
+    if state != "running":
+        bad = node.run(["systemctl", "--failed", "--plain", "--no-legend"])[1]
+        raise Fail(f"{node.name} is {state}:\n{bad}")

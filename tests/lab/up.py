@@ -54,7 +54,7 @@ def up(top, argv):
     p.add_argument("--build")
     p.add_argument("--standin")
     p.add_argument("--bind", action="append", default=[])
-    p.add_argument("--root")
+    p.add_argument("--root", default=os.environ.get("GARBOARD_LAB_ROOT"))
     p.add_argument("--tie", type=int, default=0)
     p.add_argument("--off", action="store_true")
     p.add_argument("--timeout", type=float, default=DEADLINE)

@@ -28,12 +28,10 @@ lab_ns() {
 	done | sort -u | grep -vxF "$(readlink /proc/self/ns/*)"
 }
 left_in() { # NAMESPACES CGROUP: processes and mounts that are still there
-	for p in /proc/[0-9]*; do
-		readlink "$p/ns/net" "$p/ns/mnt" "$p/ns/pid" 2>/dev/null |
-			grep -qxF "$1" && echo "process ${p#/proc/} by namespace"
-		grep -qs "$2" "$p/cgroup" &&
-			echo "process ${p#/proc/} by cgroup"
-	done
+	find /proc/[0-9]*/ns/net /proc/[0-9]*/ns/mnt /proc/[0-9]*/ns/pid \
+		-maxdepth 0 -printf 'process %p: %l\n' 2>/dev/null |
+		grep -F "$1"
+	grep -ls "$2" /proc/[0-9]*/cgroup | sed 's/^/process /'
 	grep -F "$GARBOARD_LAB" /proc/self/mountinfo
 	grep nsfs /proc/self/mountinfo | grep -F "$1"
 	for m in $(awk '$3 == "cgroup2" { print $2 }' /proc/mounts); do
@@ -96,6 +94,11 @@ ok "a hardened unit has its capability and no more" "$lab" exec server-1 \
 	-p 'SystemCallFilter=@system-service' sh -c '
 		grep -q "CapEff:.*0000000000001000" /proc/self/status &&
 		! touch /etc/x 2>/dev/null && nft add table inet t && nft delete table inet t'
+"$lab" exec server-1 sh -c \
+	'mkdir -p /etc/sysusers.d && echo "u garboard - Garboard" >/etc/sysusers.d/garboard.conf'
+ok "systemd-sysusers" "$lab" exec server-1 systemd-sysusers
+is "$("$lab" exec server-1 systemd-run --wait --pipe -q -p User=garboard \
+	id -un)" garboard "a unit runs as a user it made"
 "$lab" exec server-1 sh -c 'exit 42'
 is $? 42 "exec passes the status on"
 is "$(echo in | "$lab" exec server-1 cat)" in "exec passes standard input on"
@@ -130,7 +133,13 @@ unlike "$("$lab" exec server-1 capsh --decode="$("$lab" exec server-1 \
 "$lab" exec server-2 sh -c 'echo kept >/var/kept && sync'
 id=$("$lab" exec server-2 cat /etc/machine-id)
 boot=$("$lab" exec server-2 cat /proc/sys/kernel/random/boot_id)
-ok "poweroff" "$lab" poweroff server-2
+"$lab" exec server-2 sleep 1000 &
+sleeper=$!
+in_node() { "$lab" exec server-2 pgrep -x sleep; }
+wait_until 10 in_node
+ok "poweroff, with a command still running in it" "$lab" poweroff server-2
+wait $sleeper
+is $? 143 "which ends with the node"
 like "$("$lab" status)" 'server-2 192.0.2.12 off' "it is off"
 not_ok "nothing runs in it" "$lab" exec server-2 true
 not_ok "it answers no ping" "$lab" exec server-1 ping -qc1 -W1 192.0.2.12
@@ -157,11 +166,12 @@ ns=$(lab_ns) cg=$(cgroup_of_lab)
 "$lab" operator sleep 1000 &
 sleeper=$!
 wait_until 5 grep -q operator "/proc/$sleeper/cgroup"
-like "$(left_in "$ns" "$cg")" "process $sleeper by namespace" \
+like "$(left_in "$ns" "$cg")" "process /proc/$sleeper/ns/net" \
 	"the check for leftovers sees what is there"
 ok "down" "$lab" down
 is "$(left_in "$ns" "$cg")" "" "down leaves nothing behind"
-not_ok "not even what the operator started" kill -0 $sleeper
+wait $sleeper
+is $? 137 "not even what the operator started"
 
 ok "up once more" "$lab" up --node worker-1=192.0.2.21 || bail "no lab"
 ns=$(lab_ns) cg=$(cgroup_of_lab)
