@@ -32,10 +32,11 @@ PROTO := desired desired_wire envelope frame keys order order_allow \
 	order_table pki pki_read seal statement up up_table wire wire_read \
 	wire_write
 TLS := tls tls_ctx
-SPEC := arena cilium check_baseline check_cluster check_egress check_k3s \
-	check_later check_network defaults field field_types k3s_config \
-	keys_baseline keys_cluster keys_egress keys_spec load placeholder \
-	problem query reserved rules yaml yaml_tree yaml_write
+SPEC := arena build_baseline build_cluster build_egress check_baseline \
+	check_cluster check_egress check_k3s check_later check_network cilium \
+	defaults derive field field_types items k3s_config keys_baseline \
+	keys_cluster keys_egress keys_spec load placeholder print problem query \
+	reserved rules yaml yaml_tree yaml_write
 AGENT := res/items res/registry rate unit engine
 # what the agent remembers, whom it obeys, and k3s
 AGENT += blobs bundle child facts k3s k3s_config k3s_files k3s_lines k3s_work \

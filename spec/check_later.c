@@ -1,5 +1,5 @@
 /*
- * What the file may say and this version does not act on yet. A warning
+ * Limits, mounts, and what the file may say and this version does not act on yet. A warning
  * where the cluster is as safe without it; an error where leaving it out
  * would do something else than was asked for.
  */
@@ -7,6 +7,11 @@
 #include <sys/socket.h>
 
 #include "spec/checks.h"
+
+/* Room is left for what derives: defaults, pools, ranges. */
+#define MODULES_MAX (DESIRED_MODULES_MAX - 16)
+#define SYSCTLS_MAX (DESIRED_SYSCTLS_MAX - 16)
+#define LOCAL_MAX 1024
 
 CHECK(later)
 {
@@ -60,6 +65,43 @@ CHECK(later_error)
 	if (net->service_cidr.v.addr.family == AF_INET6)
 		spec_report(r, net->service_cidr.pos,
 			    "serviceCidr: only IPv4 is supported yet");
+}
+
+static void too_many(struct spec_report *r, struct spec_pos pos,
+		     const char *what, size_t n, size_t max)
+{
+	if (n > max)
+		spec_report(r, pos, "%zu %s are more than %zu", n, what, max);
+}
+
+/* What the desired state of one node can hold (proto/desired.h). */
+CHECK(limits)
+{
+	const struct spec_egress *e = &spec->egress;
+	const struct spec_baseline *all = &spec->baseline;
+	size_t i;
+
+	too_many(r, spec->nodes_pos, "servers",
+		 spec_count(spec, SPEC_ROLE_SERVER), DESIRED_SERVERS_MAX);
+	for (i = 0; i < e->n_tunnels; i++)
+		too_many(r, e->tunnels[i].endpoints.pos, "endpoints",
+			 e->tunnels[i].endpoints.n, DESIRED_ENDPOINTS_MAX);
+	for (i = 0; i < e->n_classes; i++)
+		too_many(r, e->classes[i].sources.pos, "sources",
+			 e->classes[i].sources.n, DESIRED_PREFIXES_MAX);
+	too_many(r, e->uplinks.pos, "uplinks", e->uplinks.n,
+		 DESIRED_UPLINKS_MAX);
+	too_many(r, spec->network.node_cidrs.pos, "prefixes of nodes",
+		 spec->network.node_cidrs.n, LOCAL_MAX);
+	for (i = 0; i <= spec->n_nodes; i++) {
+		const struct spec_baseline *b =
+			i ? &spec->nodes[i - 1].baseline : all;
+
+		too_many(r, b->modules.pos, "modules",
+			 b->modules.n + (i ? all->modules.n : 0), MODULES_MAX);
+		too_many(r, b->pos, "sysctls",
+			 b->n_sysctls + (i ? all->n_sysctls : 0), SYSCTLS_MAX);
+	}
 }
 
 static bool below(const char *path, const char *dir)

@@ -58,6 +58,7 @@ CHECK(waiver_unknown);
 CHECK(waiver_unused);
 
 /* check_later.c */
+CHECK(limits);
 CHECK(mount);
 CHECK(later);
 CHECK(later_error);

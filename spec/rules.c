@@ -35,7 +35,7 @@ static const struct spec_rule rules[] = {
 	     "their kind)."),
 	READ("template", "B37",
 	     "No value still waits to be filled in by another tool."),
-	READ("too-many", "", "Lists stay below their limits."),
+	ERROR("too-many", "", "Lists stay below their limits.", limits),
 	READ("bad-text", "B33", "A value has the characters of its kind only."),
 	READ("bad-name", "", "Names are lower-case DNS labels."),
 	READ("bad-id", "", "Identifiers are hex digits of the right length."),
