@@ -146,6 +146,8 @@ lint: lint-fast all
 	tests/lint/tidy.sh "$(CPPFLAGS)"
 	tests/lint/man.sh
 
+include tests/standin/build.mk
+
 clean:
 	rm -rf $(BUILD)
 
