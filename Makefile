@@ -53,7 +53,9 @@ COORD := addon ask bringup cluster cni cni_manifest desire founding gate k3s_ser
 	steps/preflight steps/baseline steps/founder steps/joiners steps/kubevip \
 	steps/cilium steps/verify steps/registry
 # the server part and the command line
-COORD += store store_schema store_nodes store_enroll store_log
+COORD += store store_schema store_nodes store_enroll store_log journal signer leaf \
+	conn fleet session dispatch enroll enroll_rules stream server serve \
+	json_bytes control control_ops control_client control_calls control_spawn
 PROGRAMS :=
 
 LIBS_common :=
