@@ -74,7 +74,7 @@ bool allow_endpoint(const char *text)
 
 bool allow_uid(const char *text)
 {
-	return only(text, strlen(text), "-");
+	return is_alnum(text[0]) && only(text, strlen(text), "-");
 }
 
 bool allow_hex64(const char *text)
@@ -84,20 +84,19 @@ bool allow_hex64(const char *text)
 	return parse_hex(text, bytes, sizeof(bytes)) == 0;
 }
 
-/* As the kernel's dev_valid_name(), and without shell-active characters. */
+/* Narrower than the kernel's dev_valid_name(): names people really use. */
 bool allow_interface(const char *text)
 {
 	size_t n = strlen(text);
 
-	return n > 0 && n < 16 && strcmp(text, ".") != 0 &&
-	       strcmp(text, "..") != 0 && only(text, n, "._-@+");
+	return n > 0 && n < 16 && is_alnum(text[0]) && only(text, n, "._-@+");
 }
 
 bool allow_module(const char *text)
 {
 	size_t n = strlen(text);
 
-	return n > 0 && n < 64 && only(text, n, "_-") && text[0] != '-';
+	return n < 64 && is_alnum(text[0]) && only(text, n, "_-");
 }
 
 /*
