@@ -254,7 +254,8 @@ static bool is_safe_arg(const char *text)
 	const char *eq = strchr(text, '=');
 	size_t n = eq ? (size_t)(eq - text) : 0, i;
 
-	if (n == 0 || !only(text, n, "-") || strchr(text, '/'))
+	if (n == 0 || !is_alnum(text[0]) || !only(text, n, "-") ||
+	    strchr(text, '/'))
 		return false;
 	for (i = 0; i < N(refused); i++)
 		if (strlen(refused[i]) == n && !strncmp(text, refused[i], n))

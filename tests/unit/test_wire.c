@@ -18,7 +18,6 @@
 #include <protobuf-c/protobuf-c.h>
 
 #include "garboard.pb-c.h"
-#include "proto/desired_wire.h"
 #include "proto/order.h"
 #include "proto/up.h"
 #include "proto/up_table.h"
@@ -636,90 +635,6 @@ static void garbage(void **state)
 	}
 }
 
-static void rules_across_fields(void **state)
-{
-	struct order *o = sample_order(ORDER_K3S_CONFIGURE);
-	struct fault f = FAULT_INIT;
-	uint8_t *out = NULL;
-	size_t n;
-
-	(void)state;
-	o->configure.cluster_init = true;
-	assert_int_equal(order_encode(o, &out, &n, &f), -EINVAL);
-	assert_string_equal(f.object, "K3sConfigure.cluster_init");
-	order_free(o);
-	o = sample_order(ORDER_BLOB);
-	o->blob.offset = 96;
-	assert_int_equal(order_encode(o, &out, &n, NULL), -EINVAL);
-	order_free(o);
-	o = sample_order(ORDER_PUT_MANIFEST);
-	o->manifest.content.v[0] ^= 1;
-	assert_int_equal(order_encode(o, &out, &n, NULL), -EINVAL);
-	order_free(o);
-	o = sample_order(ORDER_K3S_START);
-	o->start.intent.intent = 0;
-	assert_int_equal(order_encode(o, &out, &n, NULL), -EINVAL);
-	order_free(o);
-	o = sample_order(ORDER_OPEN_STREAM);
-	o->stream.target = STREAM_API_LOCAL;
-	assert_int_equal(order_encode(o, &out, &n, NULL), -EINVAL);
-	order_free(o);
-}
-
-static void unknown_feature_is_refused(void **state)
-{
-	struct desired *d = sample_desired(), *back = NULL;
-	struct fault f = FAULT_INIT;
-	uint8_t *out = NULL;
-	size_t n = 0;
-
-	(void)state;
-	assert_int_equal(desired_encode(d, &out, &n, NULL), 0);
-	assert_int_equal(desired_decode(out, n, &back, NULL), 0);
-	assert_string_equal(back->node, "server-1");
-	assert_int_equal(back->egress.tunnels[0].kind, TUNNEL_OPENVPN);
-	assert_int_equal(back->modes[RESOURCE_ISCSID], MODE_OBSERVE);
-	desired_free(back);
-	free(out);
-	assert_int_equal(strlist_add(&d->required_features, "swap"), 0);
-	assert_int_equal(desired_encode(d, &out, &n, &f), -EOPNOTSUPP);
-	assert_non_null(strstr(f.text, "upgrade garboard-agent"));
-	desired_free(d);
-	/* What a one-shot without a coordinator has: nothing but defaults. */
-	d = desired_new();
-	assert_int_equal(desired_encode(d, &out, &n, NULL), 0);
-	free(out);
-	desired_free(d);
-}
-
-/* A node in trouble must still get its report out. */
-static void evidence_is_cleaned_and_cut(void **state)
-{
-	struct up *u = sample_up(UP_REPORT), *back = NULL;
-	static char big[5000];
-	uint8_t *out = NULL;
-	size_t n = 0;
-	int i;
-
-	(void)state;
-	memset(big, 'x', sizeof(big) - 1);
-	for (i = 0; i < 1000; i++)
-		assert_int_equal(up_resource_add(&u->report.resources[0], "k",
-						 3, big, "a\033b", NULL), 0);
-	for (i = 0; i < 100; i++)
-		assert_int_equal(strlist_add(&u->report.k3s.last_lines, big),
-				 0);
-	assert_int_equal(up_encode(u, &out, &n, NULL), 0);
-	assert_true(n <= up_row(UP_REPORT)->limit);
-	assert_int_equal(up_decode(out, n, &back, NULL), 0);
-	assert_int_equal(back->report.k3s.last_lines.n, UP_LIST_MAX);
-	assert_string_equal(back->report.resources[0].items[1].want, "a?b");
-	assert_int_equal(back->report.resources[0].total, 12);
-	free(out);
-	up_free(back);
-	up_free(u);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -727,9 +642,6 @@ int main(void)
 		cmocka_unit_test(every_field_of_every_order),
 		cmocka_unit_test(every_field_of_every_up),
 		cmocka_unit_test(garbage),
-		cmocka_unit_test(rules_across_fields),
-		cmocka_unit_test(unknown_feature_is_refused),
-		cmocka_unit_test(evidence_is_cleaned_and_cut),
 	};
 
 	return cmocka_run_group_tests_name("wire", tests, NULL, NULL);
