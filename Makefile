@@ -28,7 +28,7 @@ DEPS_TEST := mmdebstrap mount iproute2 nftables procps libcap2-bin openssl \
 
 # ---- sources by name, per archive; a program is its main.c and archives ----
 COMMON := backoff change clock fault file ip log parse strlist
-PROTO := desired desired_wire envelope frame keys order order_allow \
+PROTO := bundle desired desired_wire envelope frame keys order order_allow \
 	order_table pki pki_read seal statement up up_table wire wire_read \
 	wire_write
 TLS := tls tls_ctx
@@ -39,7 +39,7 @@ SPEC := arena build_baseline build_cluster build_egress check_baseline \
 	reserved rules yaml yaml_tree yaml_write
 AGENT := res/items res/registry rate unit engine
 # what the agent remembers, whom it obeys, and k3s
-AGENT += blobs bundle child facts k3s k3s_config k3s_files k3s_lines k3s_work \
+AGENT += blobs child facts k3s k3s_config k3s_files k3s_lines k3s_work \
 	lease neigh_probe orders orders_blob orders_k3s orders_node orders_table \
 	orders_trust power state state_fields state_results statefile upward
 # the host's own resources: sysctl, modules, timezone, iscsid; D-Bus

@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/bundle.h"
+#include "proto/bundle.h"
 #include "agent/engine.h"
 #include "agent/res/resource.h"
 #include "agent/state.h"

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "agent/bundle.h"
+#include "proto/bundle.h"
 #include "agent/statefile.h"
 #include "common/cleanup.h"
 #include "common/file.h"

@@ -1,4 +1,4 @@
-#include "agent/bundle.h"
+#include "proto/bundle.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -166,7 +166,7 @@ int bundle_read(const char *path, struct bundle *ret_bundle, struct fault *f)
 	if ((st.st_mode & 022) || (st.st_uid != 0 && st.st_uid != geteuid()))
 		return fault_set(f, -EPERM, path,
 				 "may be written by others than root; "
-				 "chown root, chmod 0600");
+				 "chown root, chmod 0640");
 	if (strlen(text) != size)
 		return fault_set(f, -EINVAL, path, "is not text");
 	return bundle_parse(text, ret_bundle, f);

@@ -7,7 +7,9 @@
  *   token TEXT                   (optional, one-time)
  * Blank lines and lines starting with # are skipped. An unknown or repeated
  * key refuses the whole bundle (a typing error must not weaken trust), and
- * so does a file that others than root may write.
+ * so does a file that others than root may write. The agent reads it as
+ * root; garboard-link reads the copy that systemd hands it as a credential,
+ * so the file itself need not be readable by anybody else.
  */
 #pragma once
 
