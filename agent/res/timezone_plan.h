@@ -1,0 +1,12 @@
+/*
+ * timezone_plan.h - is the node in the wanted time zone? Pure. The items
+ * are "/etc/localtime" and, where that file exists, "/etc/timezone".
+ */
+#pragma once
+
+#include "agent/res/resource.h"
+#include "agent/res/timezone_read.h"
+
+int timezone_plan(const struct desired *want, const void *seen,
+		  struct item_list *items, struct change_list *changes,
+		  struct fault *f);
