@@ -1,7 +1,6 @@
 """The stand-in held against its contract. TAP on standard output."""
 
 import hashlib
-import json
 import os
 import shutil
 import signal
@@ -86,6 +85,15 @@ spec:
     k8sServicePort: 6443
     operator: {replicas: 1}
 """
+CHART = """
+apiVersion: helm.cattle.io/v1
+kind: HelmChart
+metadata: {name: probe, namespace: kube-system}
+spec:
+  chart: "https://%{KUBERNETES_API}%/static/charts/none.tgz"
+  bootstrap: true
+  backOffLimit: 2
+"""
 SYSTEM = "/api/v1/namespaces/kube-system"
 DAEMONS = "/apis/apps/v1/namespaces/kube-system/daemonsets"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
@@ -135,13 +143,14 @@ def configuration_merges_as_k3s_does(lab):
             (base, "tls-san: [a, b]\ndisable: traefik\ntoken: t\n"
              "write-kubeconfig-mode: 0644\nnode-name: UPPER\n"),
             (directory + "/10.yaml", "tls-san: [c]\ndisable+: servicelb\n"),
-            (directory + "/20.YML", "tls-san+: [d]\n"),
+            (directory + "/20.YML", "tls-san+: [d]\netcd-arg: 'a=1,2'\n"),
             (directory + "/30.txt", "token: wrong\n")):
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
     config = Config(["--config", base, "--token=line"])
     expect(config["tls-san"], ["c", "d"])
     expect(config["disable"], ["traefik", "servicelb"])
+    expect(config["etcd-arg"], ["a=1,2"])
     expect(config.token, "line")
     expect(config.node_name, "upper")
     # An unquoted octal becomes 420, whose digits are read in base 8.
@@ -396,6 +405,24 @@ def bad_vip_subnet_is_fatal_for_kube_vip(lab):
                                           host=VIP) == 200)
     wait_for("rolled", lambda: n1.api.get(f"{DAEMONS}/kube-vip")["status"]
              ["numberReady"] == 3)
+
+
+@test
+def a_chart_that_fails_says_so_only_when_it_has_given_up(lab):
+    n1 = lab.nodes["n1"]
+    n1.manifest("probe-chart.yaml", CHART)
+    chart = "/apis/helm.cattle.io/v1/namespaces/kube-system/helmcharts/probe"
+    pods = SYSTEM + "/pods?labelSelector=job-name%3Dhelm-install-probe"
+    pod = wait_for("a restart", lambda: [
+        p for p in n1.api.items(pods)
+        if p["status"]["containerStatuses"][0]["restartCount"]])[0]
+    assert "404 Not Found" in pod["status"]["containerStatuses"][0][
+        "lastState"]["terminated"]["message"]
+    expect(condition(n1.api.get(chart), "Failed"), "False")
+    wait_for("Failed", lambda: condition(n1.api.get(chart),
+                                         "Failed") == "True")
+    n1.api.delete(chart)
+    os.unlink(n1.server_path("manifests", "probe-chart.yaml"))
 
 
 @test

@@ -31,6 +31,9 @@ LISTS = (
     "helm-controller-arg", "kube-proxy-arg", "cluster-cidr", "service-cidr",
     "cluster-dns", "kube-cloud-controller-manager-arg",
 )
+# Only these are also split at commas.
+COMMA_LISTS = ("tls-san", "disable", "node-ip", "node-external-ip",
+               "cluster-cidr", "service-cidr", "cluster-dns")
 SCALARS = {
     "config": "", "server": "", "token": "", "token-file": "",
     "agent-token": "", "agent-token-file": "", "bind-address": "",
@@ -47,7 +50,7 @@ SCALARS = {
     "container-runtime-endpoint": "", "pause-image": "",
     "etcd-snapshot-schedule-cron": "", "etcd-snapshot-retention": "",
     "etcd-snapshot-dir": "", "etcd-disable-snapshots": "",
-    "kubelet-certificate": "", "lb-server-port": "6444", "log": "", "v": "",
+    "lb-server-port": "6444", "log": "", "v": "",
     "node-internal-dns": "", "node-external-dns": "",
     "default-local-storage-path": "", "service-node-port-range": "",
     "default-runtime": "", "advertise-port": "", "vmodule": "",
@@ -158,6 +161,12 @@ def _pairs_of_arguments(argv):
         yield name, value
 
 
+def _split(name, value):
+    if name not in COMMA_LISTS:
+        return [value]
+    return [part.strip() for part in value.split(",") if part.strip()]
+
+
 class Config:
     """The values of one start. Attribute access by key: c["tls-san"]."""
 
@@ -170,9 +179,7 @@ class Config:
             fresh = {}
             for name, value in source:
                 if name in LISTS:
-                    fresh.setdefault(name, []).extend(
-                        part.strip() for part in value.split(",")
-                        if part.strip())
+                    fresh.setdefault(name, []).extend(_split(name, value))
                 else:
                     fresh[name] = value
             for name, value in fresh.items():

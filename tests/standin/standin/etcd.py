@@ -123,7 +123,9 @@ class Etcd:
 
     def _insert(self, learner, started):
         self.id = str(random.getrandbits(63) | 1 << 62)  # beyond 2^53
-        self.name = self.name or f"{self.node_name}-{random.getrandbits(32):08x}"
+        if not self.name:
+            suffix = random.getrandbits(32)
+            self.name = f"{self.node_name}-{suffix:08x}"
         time = now()
         self.store.query(
             "INSERT INTO member VALUES (?,?,?,?,?,?,?,?,?)", self.id,
