@@ -45,7 +45,8 @@ AGENT += blobs child facts k3s k3s_config k3s_files k3s_lines k3s_work \
 # the host's own resources: sysctl, modules, timezone, iscsid; D-Bus
 AGENT += confdirs ours rootpath wake res/sysctl res/sysctl_files res/sysctl_plan \
 	res/modules res/modules_plan res/modules_read \
-	res/timezone res/timezone_plan res/timezone_read
+	res/timezone res/timezone_plan res/timezone_read \
+	res/iscsid res/iscsid_plan res/iscsid_read
 # netlink, kill-switch, routing
 AGENT += nl/nl_notify nl/nl_reply nl/nl_sock nl/rtnl nl/rtnl_msg nl/rtnl_text
 AGENT += bus/bus bus/systemd1 bus/systemd1_unit bus/timedate1

@@ -1,4 +1,5 @@
 #include "agent/res/resource.h"
+#include "agent/res/iscsid.h"
 #include "agent/res/modules.h"
 #include "agent/res/sysctl.h"
 #include "agent/res/timezone.h"
@@ -9,4 +10,5 @@ const struct resource *const resource_registry[RESOURCE_MAX] = {
 	[RESOURCE_MODULES] = &resource_modules,
 	[RESOURCE_SYSCTL] = &resource_sysctl,
 	[RESOURCE_TIMEZONE] = &resource_timezone,
+	[RESOURCE_ISCSID] = &resource_iscsid,
 };
