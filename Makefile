@@ -50,6 +50,9 @@ AGENT += confdirs ours rootpath wake res/sysctl res/sysctl_files res/sysctl_plan
 # netlink, kill-switch, routing
 AGENT += nl/nl_notify nl/nl_reply nl/nl_sock nl/rtnl nl/rtnl_msg nl/rtnl_text
 AGENT += bus/bus bus/systemd1 bus/systemd1_unit bus/timedate1
+AGENT += nl/nft nl/nft_batch nl/nft_diff nl/nft_expr nl/nft_model nl/nft_msg \
+	armed armed_text res/killswitch res/killswitch_plan \
+	res/killswitch_tables
 LINK :=
 COORD := addon ask bringup cluster cni cni_manifest desire founding gate k3s_server kube kube_read kubeconfig manifests members progress sequencer vip yaml_out \
 	steps/preflight steps/baseline steps/founder steps/joiners steps/kubevip \
@@ -57,10 +60,8 @@ COORD := addon ask bringup cluster cni cni_manifest desire founding gate k3s_ser
 # the server part and the command line
 COORD += store store_schema store_nodes store_enroll store_log journal signer leaf \
 	conn fleet session dispatch enroll enroll_rules stream server serve \
-	json_bytes control control_ops control_client control_calls control_spawn \
-	$(addprefix cli/,options target output verbs init serve spec enroll bundle \
-	version node node_json status up kubeconfig)
-PROGRAMS := garboard
+	json_bytes control control_ops control_client control_calls control_spawn
+PROGRAMS :=
 
 LIBS_common :=
 LIBS_proto := -lprotobuf-c -lcrypto
@@ -81,6 +82,8 @@ OBJ_coord := $(call objs,$(addprefix coordinator/,$(COORD)))
 lib = $(patsubst %,$(BUILD)/lib%.a,$(1))
 
 TESTS_UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
+# netns programs share world.c and run by tests/netns/NAME.t
+TESTS_NETNS := $(addprefix $(BUILD)/tests/netns/,killswitch)
 
 .PHONY: all help deps demo check check-unit check-san check-netns check-node \
 	check-vm check-fleet check-long lint lint-fast install clean tests bench
@@ -112,12 +115,16 @@ $(BUILD)/gen/garboard.pb-c.o: $(BUILD)/gen/garboard.pb-c.c
 $(BUILD)/gen/garboard.pb-c.c $(BUILD)/gen/garboard.pb-c.h &: proto/garboard.proto
 	@mkdir -p $(BUILD)/gen
 	@protoc-c --proto_path=proto --c_out=$(BUILD)/gen proto/garboard.proto
+LINK_TEST = @echo "  LD $@"; $(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -o $@ $(filter %.c,$^) $(LDFLAGS) \
+	-Wl,--start-group $(call lib,$(ARCHIVES)) -Wl,--end-group -lcmocka $(LIBS_coord) \
+	$(LIBS_agent) $(LIBS_tls) $(LIBS_spec) $(LIBS_proto)
 $(BUILD)/tests/%: tests/unit/%.c $(call lib,$(ARCHIVES)) | $(BUILD)/gen/garboard.pb-c.h
 	@mkdir -p $(@D)
-	@echo "  LD $@"; $(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -o $@ $< $(LDFLAGS) \
-		-Wl,--start-group $(call lib,$(ARCHIVES)) -Wl,--end-group -lcmocka $(LIBS_coord) \
-		$(LIBS_agent) $(LIBS_tls) $(LIBS_spec) $(LIBS_proto)
-tests: $(TESTS_UNIT)
+	$(LINK_TEST)
+$(BUILD)/tests/netns/%: tests/netns/%.c tests/netns/world.c $(call lib,$(ARCHIVES))
+	@mkdir -p $(@D)
+	$(LINK_TEST)
+tests: $(TESTS_UNIT) $(TESTS_NETNS)
 
 deps:
 	apt-get -o DPkg::Lock::Timeout=600 update

@@ -1,12 +1,13 @@
 #include "agent/res/resource.h"
 #include "agent/res/iscsid.h"
+#include "agent/res/killswitch.h"
 #include "agent/res/modules.h"
 #include "agent/res/sysctl.h"
 #include "agent/res/timezone.h"
 
 /* A seventh resource is one pair of files and one line here. */
 const struct resource *const resource_registry[RESOURCE_MAX] = {
-	[RESOURCE_KILLSWITCH] = NULL,
+	[RESOURCE_KILLSWITCH] = &resource_killswitch,
 	[RESOURCE_MODULES] = &resource_modules,
 	[RESOURCE_SYSCTL] = &resource_sysctl,
 	[RESOURCE_TIMEZONE] = &resource_timezone,
