@@ -60,8 +60,10 @@ COORD := addon ask bringup cluster cni cni_manifest desire founding gate k3s_ser
 # the server part and the command line
 COORD += store store_schema store_nodes store_enroll store_log journal signer leaf \
 	conn fleet session dispatch enroll enroll_rules stream server serve \
-	json_bytes control control_ops control_client control_calls control_spawn
-PROGRAMS :=
+	json_bytes control control_ops control_client control_calls control_spawn \
+	$(addprefix cli/,options target output verbs init serve spec enroll bundle \
+	version node node_json status up kubeconfig)
+PROGRAMS := garboard
 
 LIBS_common :=
 LIBS_proto := -lprotobuf-c -lcrypto

@@ -246,6 +246,20 @@ CHECK(label_reserved)
 	}
 }
 
+CHECK(san)
+{
+	const struct spec_strs *sans = &spec->control_plane.extra_sans;
+	struct ip_addr a;
+	size_t i;
+
+	for (i = 0; i < sans->n; i++)
+		if (strchr(sans->v[i].v, ':') &&
+		    ip_addr_parse(sans->v[i].v, &a) < 0)
+			spec_report(r, sans->v[i].pos,
+				    "extraSans: \"%s\" is no address",
+				    sans->v[i].v);
+}
+
 /* A39, B36, B38: a fact that derives is not written a second time. */
 CHECK(restated)
 {

@@ -158,11 +158,21 @@ CHECK(class_source)
 
 CHECK(class_pool_range)
 {
-	EACH_CLASS(c)
+	EACH_CLASS(c) {
+		const struct ip_prefix *p = &c->pool_cidr.v;
+
 		if (c->pool_name.v && strcmp(c->pool_name.v, "default") == 0)
 			spec_report(r, c->pool_name.pos,
 				    "\"default\" is the pool of all other "
 				    "pods");
+		/* Nodes take a /26 each from it (K3S-CONTRACT 7.6). */
+		if (p->addr.family == AF_INET6 ||
+		    (p->addr.family == AF_INET && p->len > 26))
+			spec_report(r, c->pool_cidr.pos,
+				    "a pool is an IPv4 prefix of at least a "
+				    "/26; every node with such pods takes one "
+				    "/26 of it");
+	}
 }
 
 CHECK(class_pool)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/parse.h"
+#include "proto/order.h"
 #include "spec/checks.h"
 #include "spec/cilium.h"
 #include "spec/k3s_config.h"
@@ -151,6 +151,27 @@ CHECK(k3s_value)
 	}
 }
 
+static void one_arg(const struct k3s_key *key, const struct spec_str *arg,
+		    struct spec_report *r)
+{
+	const char *start = arg->v + strspn(arg->v, "-");
+	size_t n = strcspn(start, "=");
+	char name[64] = "";
+
+	if (n < sizeof(name))
+		(void)snprintf(name, sizeof(name), "%.*s", (int)n, start);
+	if (k3s_arg_owned(name))
+		spec_report(r, arg->pos,
+			    "k3s.config.%s: %s follows from the spec or "
+			    "undoes it",
+			    key->name, name);
+	else if (start[n] && !order_config_value_allowed(key->name, arg->v))
+		spec_report(r, arg->pos,
+			    "k3s.config.%s: nodes do not take \"%.80s\" (no "
+			    "paths, and nothing that opens the API)",
+			    key->name, arg->v);
+}
+
 CHECK(k3s_arg)
 {
 	size_t i, k;
@@ -160,21 +181,8 @@ CHECK(k3s_arg)
 		const struct k3s_key *key = k3s_config_find(o->key.v);
 
 		for (k = 0; key && key->kind == K3S_ARGS && k < o->values.n;
-		     k++) {
-			const struct spec_str *s = &o->values.v[k];
-			char name[64] = "";
-			const char *start = s->v + strspn(s->v, "-");
-			size_t n = strcspn(start, "=");
-
-			if (n < sizeof(name))
-				(void)snprintf(name, sizeof(name), "%.*s",
-					       (int)n, start);
-			if (k3s_arg_owned(name))
-				spec_report(r, s->pos,
-					    "k3s.config.%s: %s follows from "
-					    "the spec or undoes it",
-					    key->name, name);
-		}
+		     k++)
+			one_arg(key, &o->values.v[k], r);
 	}
 }
 

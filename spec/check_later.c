@@ -6,12 +6,14 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "proto/order.h"
 #include "spec/checks.h"
 
 /* Room is left for what derives: defaults, pools, ranges. */
 #define MODULES_MAX (DESIRED_MODULES_MAX - 16)
 #define SYSCTLS_MAX (DESIRED_SYSCTLS_MAX - 16)
 #define LOCAL_MAX 1024
+#define EXTRA_SANS_MAX (ORDER_LIST_MAX - DESIRED_SERVERS_MAX - 2)
 
 CHECK(later)
 {
@@ -74,6 +76,26 @@ static void too_many(struct spec_report *r, struct spec_pos pos,
 		spec_report(r, pos, "%zu %s are more than %zu", n, what, max);
 }
 
+/* What the order that configures k3s can hold (proto/order.h). */
+static void order_limits(const struct spec *spec, struct spec_report *r)
+{
+	size_t i;
+
+	too_many(r, spec->control_plane.extra_sans.pos, "names",
+		 spec->control_plane.extra_sans.n, EXTRA_SANS_MAX);
+	too_many(r, spec->k3s.config_pos, "keys", spec->k3s.n_config,
+		 ORDER_LIST_MAX);
+	for (i = 0; i < spec->k3s.n_config; i++)
+		too_many(r, spec->k3s.config[i].values.pos, "values",
+			 spec->k3s.config[i].values.n, ORDER_VALUES_MAX);
+	for (i = 0; i < spec->n_nodes; i++) {
+		too_many(r, spec->nodes[i].labels.pos, "labels",
+			 spec->nodes[i].labels.n, ORDER_LIST_MAX);
+		too_many(r, spec->nodes[i].taints.pos, "taints",
+			 spec->nodes[i].taints.n, ORDER_LIST_MAX);
+	}
+}
+
 /* What the desired state of one node can hold (proto/desired.h). */
 CHECK(limits)
 {
@@ -93,6 +115,7 @@ CHECK(limits)
 		 DESIRED_UPLINKS_MAX);
 	too_many(r, spec->network.node_cidrs.pos, "prefixes of nodes",
 		 spec->network.node_cidrs.n, LOCAL_MAX);
+	order_limits(spec, r);
 	for (i = 0; i <= spec->n_nodes; i++) {
 		const struct spec_baseline *b =
 			i ? &spec->nodes[i - 1].baseline : all;

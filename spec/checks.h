@@ -20,6 +20,7 @@ CHECK(node_address);
 CHECK(node_match);
 CHECK(node_range);
 CHECK(label_reserved);
+CHECK(san);
 CHECK(restated);
 
 /* check_network.c */

@@ -9,14 +9,15 @@
 
 #include "spec/placeholder.h"
 
+#define NAME "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 #define LABEL "[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
-#define LABEL_KEY "([a-z0-9]([a-z0-9.-]{0,250}[a-z0-9])?/)?" LABEL
+#define LABEL_KEY "(" NAME "(\\." NAME ")*/)?" LABEL
 
 static const struct {
 	const char *pattern, *code, *want;
 } texts[] = {
 	[FIELD_ANY] = { "^[ -~]+$", "bad-text", "one line of printable ASCII" },
-	[FIELD_NAME] = { "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$", "bad-name",
+	[FIELD_NAME] = { "^" NAME "$", "bad-name",
 			 "a name of a-z, 0-9 and '-', at most 63 long" },
 	[FIELD_ID] = { "^[0-9a-f]{32}$", "bad-id", "32 lower-case hex digits" },
 	[FIELD_UUID] = { "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$",
@@ -25,8 +26,8 @@ static const struct {
 			   "letters, digits and : / . _ -" },
 	[FIELD_MAC] = { "^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$", "bad-mac",
 			"a MAC address like 52:54:00:00:00:11" },
-	[FIELD_HOST] = { "^[A-Za-z0-9:]([A-Za-z0-9:.-]{0,252})$", "bad-text",
-			 "a host name or an address" },
+	[FIELD_HOST] = { "^(" NAME "(\\." NAME ")*|[0-9a-f:]+(:[0-9.]+)?)$",
+			 "bad-text", "a lower-case host name or an address" },
 	[FIELD_SHA256] = { "^[0-9a-f]{64}$", "bad-hash",
 			   "a sha256: 64 lower-case hex digits" },
 	[FIELD_INTERFACE] = { "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}$",

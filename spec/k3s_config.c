@@ -18,7 +18,10 @@ static const char credential[] = "Garboard reads the credential there; its "
                                  "form is fixed";
 static const char parts[] = "Garboard brings its own, or needs it";
 
-/* K3S-CONTRACT 1.2; order: ours, then what may be passed through. */
+/*
+ * K3S-CONTRACT 1.2; ours first, then what may be passed through, which is
+ * at most what an agent accepts (proto/order.h; a unit test compares).
+ */
 static const struct k3s_key keys[] = {
 	OWNED("cluster-init", "the founder is the first server, once"),
 	OWNED("cluster-reset", "it is no setting; see the manual on recovery"),
@@ -82,24 +85,17 @@ static const struct k3s_key keys[] = {
 	                            "etcd-s3-config-secret"),
 	SERVER("cluster-dns", K3S_TEXT),
 	SERVER("cluster-domain", K3S_TEXT),
-	SERVER("default-local-storage-path", K3S_TEXT),
 	SERVER("egress-selector-mode", K3S_TEXT),
 	SERVER("embedded-registry", K3S_BOOL),
 	SERVER("etcd-arg", K3S_ARGS),
 	SERVER("etcd-disable-snapshots", K3S_BOOL),
 	SERVER("etcd-expose-metrics", K3S_BOOL),
-	SERVER("etcd-s3", K3S_BOOL),
-	SERVER("etcd-s3-bucket", K3S_TEXT),
-	SERVER("etcd-s3-config-secret", K3S_TEXT),
-	SERVER("etcd-s3-endpoint", K3S_TEXT),
-	SERVER("etcd-s3-folder", K3S_TEXT),
-	SERVER("etcd-s3-region", K3S_TEXT),
 	SERVER("etcd-snapshot-compress", K3S_BOOL),
-	SERVER("etcd-snapshot-dir", K3S_TEXT),
 	SERVER("etcd-snapshot-retention", K3S_TEXT),
 	SERVER("etcd-snapshot-schedule-cron", K3S_TEXT),
 	SERVER("helm-controller-arg", K3S_ARGS),
 	SERVER("kube-apiserver-arg", K3S_ARGS),
+	SERVER("kube-cloud-controller-manager-arg", K3S_ARGS),
 	SERVER("kube-controller-manager-arg", K3S_ARGS),
 	SERVER("kube-scheduler-arg", K3S_ARGS),
 	SERVER("secrets-encryption", K3S_BOOL),
@@ -110,11 +106,8 @@ static const struct k3s_key keys[] = {
 	BOTH("debug", K3S_BOOL),
 	BOTH("kubelet-arg", K3S_ARGS),
 	BOTH("pause-image", K3S_TEXT),
-	BOTH("prefer-bundled-bin", K3S_BOOL),
 	BOTH("protect-kernel-defaults", K3S_BOOL),
-	BOTH("resolv-conf", K3S_TEXT),
 	BOTH("selinux", K3S_BOOL),
-	BOTH("snapshotter", K3S_TEXT),
 	BOTH("v", K3S_TEXT),
 };
 

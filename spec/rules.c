@@ -51,8 +51,8 @@ static const struct spec_rule rules[] = {
 	READ("bad-taint", "", "Taints are KEY[=VALUE]:EFFECT."),
 	READ("bad-value", "", "A value out of a closed set is one of the set."),
 	READ("bad-number", "", "Numbers are whole and within their limits."),
-	READ("bad-address", "A45",
-	     "Addresses are IPv4 or IPv6 addresses, not names."),
+	ERROR("bad-address", "A45",
+	      "Addresses are IPv4 or IPv6 addresses, not names.", san),
 	READ("bad-prefix", "B85",
 	     "Prefixes have no bits set behind their length."),
 	READ("bad-endpoint", "TL-07", "Endpoints are ADDRESS:PORT, not names."),
@@ -216,6 +216,8 @@ void spec_report(struct spec_report *report, struct spec_pos pos,
 	char text[SPEC_PROBLEM_TEXT_MAX];
 	va_list ap;
 
+	if (!spec_given(pos))
+		pos = (struct spec_pos){ 1, 1 };
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
