@@ -42,6 +42,9 @@ AGENT := res/items res/registry rate unit engine
 AGENT += blobs child facts k3s k3s_config k3s_files k3s_lines k3s_work \
 	lease neigh_probe orders orders_blob orders_k3s orders_node orders_table \
 	orders_trust power state state_fields state_results statefile upward
+# verbs, the socket of the link, reports, status
+AGENT += cmd cmd_converge cmd_reset_identity cmd_run cmd_status converge json \
+	link_sock report session sockets status status_client status_sock verdict
 # the host's own resources: sysctl, modules, timezone, iscsid; D-Bus
 AGENT += confdirs ours rootpath wake res/sysctl res/sysctl_files res/sysctl_plan \
 	res/modules res/modules_plan res/modules_read \
@@ -63,7 +66,7 @@ COORD += store store_schema store_nodes store_enroll store_log journal signer le
 	json_bytes control control_ops control_client control_calls control_spawn \
 	$(addprefix cli/,options target output verbs init serve spec enroll bundle \
 	version node node_json status up kubeconfig)
-PROGRAMS := garboard
+PROGRAMS := garboard-agent garboard
 
 LIBS_common :=
 LIBS_proto := -lprotobuf-c -lcrypto

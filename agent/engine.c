@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "agent/unit.h"
+#include "common/cleanup.h"
 
 struct engine {
 	const struct resource_host *host;
@@ -94,6 +95,11 @@ void engine_set_desired(struct engine *e, struct desired *desired)
 const struct desired *engine_desired(const struct engine *e)
 {
 	return e->desired;
+}
+
+struct desired *engine_take_desired(struct engine *e)
+{
+	return take_ptr(e->desired);
 }
 
 void engine_only(struct engine *e, uint32_t mask)

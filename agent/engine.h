@@ -29,6 +29,7 @@ struct engine_params {
 	struct rate_limits repair;
 	bool check;		/* a dry run: nothing is ever applied */
 	bool quiet;		/* the caller prints; do not log changes */
+	bool oneshot;		/* watch only what is applied and waited for */
 };
 
 /* 60 s, 60 s, 100 ms to 30 s, 20 repairs then 100 ms to 30 s, quiet 60 s. */
@@ -72,6 +73,8 @@ struct engine *engine_free(struct engine *e);
 /* Takes `desired`; every resource becomes due. Never fails. */
 void engine_set_desired(struct engine *e, struct desired *desired);
 const struct desired *engine_desired(const struct engine *e);
+/* Hands it back; the engine has none then, and rests. NULL: it had none. */
+struct desired *engine_take_desired(struct engine *e);
 
 /* Only these resources run; a bit per enum resource_id. Default: all. */
 void engine_only(struct engine *e, uint32_t mask);

@@ -40,7 +40,6 @@ struct orders_env {
 	struct k3s *k3s;
 	const struct key *report_key;
 	const struct key *seal_key;
-	const char *name;		/* of the node before enrolment */
 	/* Sends a frame of FRAME_LINK to the link; -ENOTCONN without one. */
 	int (*send)(void *userdata, uint8_t type, const void *body,
 		    size_t size);
@@ -75,6 +74,12 @@ int orders_statement(struct orders *o, const void *bytes, size_t size,
 void orders_stream_result(struct orders *o, const uint8_t stream_id[16],
 			  int err, const char *text);
 
-/* Reads the accepted desired state from disk into the engine. 1: none. */
-int orders_restore_desired(struct node_state *state, struct engine *engine,
-			   uint8_t ret_digest[32], struct fault *f);
+/*
+ * The accepted desired state from disk, and into the engine. 1: there is
+ * none. A previous copy is used where the last is broken; `f` then says so.
+ */
+int orders_stored_desired(const struct node_state *state,
+			  struct desired **ret_desired,
+			  struct fault *f);
+int orders_restore_desired(const struct node_state *state,
+			   struct engine *engine, struct fault *f);

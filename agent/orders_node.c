@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/armed.h"
 #include "agent/facts.h"
 #include "agent/k3s.h"
 #include "agent/lease.h"
@@ -39,33 +40,42 @@ int order_set_desired(struct order_job *job, struct fault *f)
 	return JOB_DONE;
 }
 
-int orders_restore_desired(struct node_state *state, struct engine *engine,
-			   uint8_t ret_digest[32], struct fault *f)
+int orders_stored_desired(const struct node_state *state,
+			  struct desired **ret_desired, struct fault *f)
 {
 	_cleanup_free_ char *bytes = NULL;
 	struct order *o = NULL;
 	struct envelope e;
 	size_t size;
-	int r, copy;
+	int r;
 
-	copy = state_get_desired(state, &bytes, &size, f);
-	if (copy == -ENOENT)
+	r = state_get_desired(state, &bytes, &size, f);
+	if (r == -ENOENT)
 		return 1;
-	if (copy < 0)
-		return copy;
+	if (r < 0)
+		return r;
 	/* Our own disk: its signature was verified when it was accepted. */
 	if (envelope_peek(bytes, size, &e) != ENVELOPE_OK)
 		return fault_set(f, -EBADMSG, "desired", "is no envelope");
 	r = order_decode(e.payload, e.header.length, &o, f);
 	if (r < 0)
 		return r;
-	if (o->kind == ORDER_SET_DESIRED) {
-		r = key_sha256(e.payload, e.header.length, ret_digest);
-		engine_set_desired(engine, take_ptr(o->desired));
-	} else {
+	if (o->kind == ORDER_SET_DESIRED)
+		*ret_desired = take_ptr(o->desired);
+	else
 		r = fault_set(f, -EBADMSG, "desired", "is another order");
-	}
 	(void)order_free(o);
+	return r;
+}
+
+int orders_restore_desired(const struct node_state *state,
+			   struct engine *engine, struct fault *f)
+{
+	struct desired *d = NULL;
+	int r = orders_stored_desired(state, &d, f);
+
+	if (r == 0)
+		engine_set_desired(engine, d);
 	return r;
 }
 
@@ -217,16 +227,33 @@ int order_reboot(struct order_job *job, struct fault *f)
 	return r < 0 ? r : JOB_DONE;
 }
 
+/* The only ways to open a class but root on the console (DESIGN 5.1). */
+static int set_class(struct order_job *job,
+		     int (*set)(const char *state_dir, const char *name,
+				struct fault *f),
+		     struct fault *f)
+{
+	const struct orders_env *env = job_env(job);
+	const struct order_class *o = &job->order->klass;
+	int r = set(env->state->dir, o->class_name, f);
+
+	if (r == -ENOENT)
+		return job_refuse(f, o->class_name,
+				  "no class of that name was ever armed here");
+	if (r < 0)
+		return r;
+	(void)snprintf(job_result(job)->text, UP_TEXT_MAX, "class %s: %s",
+		       o->class_name, o->reason);
+	engine_look_again(env->engine);
+	return JOB_DONE;
+}
+
 int order_disarm(struct order_job *job, struct fault *f)
 {
-	return job_refuse(f, job->order->klass.class_name,
-			  "disarming by order is not yet supported; root on "
-			  "the console can");
+	return set_class(job, armed_disarm, f);
 }
 
 int order_arm(struct order_job *job, struct fault *f)
 {
-	return job_refuse(f, job->order->klass.class_name,
-			  "arming by order is not yet supported; a class in "
-			  "the spec is armed");
+	return set_class(job, armed_arm, f);
 }

@@ -322,6 +322,9 @@ static bool repair(struct unit *u, const struct desired *want,
 	}
 	u->news = true;
 	u->applied = now;
+	/* A one-shot hears only of the end of what it starts. */
+	if (p->oneshot)
+		(void)prepare(u, NULL, want, true);
 	r = u->res->apply(u->state, want, u->seen, &u->plan, &u->items,
 			  &u->fault);
 	u->stuck = u->fault;
@@ -377,7 +380,7 @@ static bool run(struct unit *u, const struct resource_host *host,
 		usec now)
 {
 	fault_clear(&u->fault);
-	if (prepare(u, host, want, !p->check) < 0 || look(u, want, now) < 0) {
+	if (prepare(u, host, want, !p->check && !p->oneshot) < 0 || look(u, want, now) < 0) {
 		failed(u, p, now);
 		return false;
 	}

@@ -1,0 +1,366 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "agent/armed.h"
+#include "proto/bundle.h"
+#include "agent/bus/bus.h"
+#include "agent/cmd.h"
+#include "agent/engine.h"
+#include "agent/k3s.h"
+#include "agent/orders.h"
+#include "agent/session.h"
+#include "agent/sockets.h"
+#include "agent/state.h"
+#include "agent/status.h"
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "proto/keys.h"
+
+#define LINK_USER "garboard"
+
+struct options {
+	const char *state_dir, *run_dir, *bundle;
+};
+
+/* Everything the running agent is; known to this file alone (H8). */
+struct agent {
+	sd_event *event;
+	struct resource_host host;
+	struct bus_listener *listener;
+	struct node_state state;
+	struct fault state_fault;
+	int lock;
+	bool has_bundle;
+	struct bundle bundle;
+	struct key *report_key, *seal_key;
+	char fingerprint[KEY_FINGERPRINT_TEXT];
+	struct engine *engine;
+	struct k3s *k3s;
+	struct session *session;
+	struct status_sock *status;
+};
+
+static void on_news(void *userdata)
+{
+	struct agent *a = userdata;
+
+	session_news(a->session);
+}
+
+static void on_bus(void *userdata, bool up)
+{
+	struct agent *a = userdata;
+
+	/* What had to wait for D-Bus can be done now. */
+	if (up)
+		engine_look_again(a->engine);
+}
+
+static void fill_status(void *userdata, struct status_input *ret_input)
+{
+	struct agent *a = userdata;
+
+	*ret_input = (struct status_input){
+		.engine = a->engine,
+		.state = &a->state,
+		.k3s = a->k3s,
+		.cluster = a->has_bundle ? a->bundle.cluster : "",
+		.session = a->has_bundle ? session_state(a->session) :
+					   "no bundle",
+		.peer = session_peer_text(a->session),
+		.fingerprint = a->fingerprint,
+		.state_fault = a->state_fault.err ? a->state_fault.text : "",
+	};
+}
+
+static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si,
+		     void *userdata)
+{
+	struct agent *a = userdata;
+
+	(void)s;
+	if (si->ssi_signo == SIGHUP) {
+		engine_look_again(a->engine);
+		return 0;
+	}
+	return sd_event_exit(a->event, 0);
+}
+
+static int start_loop(struct agent *a)
+{
+	static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
+	sigset_t blocked;
+	size_t i;
+	int r;
+
+	(void)sigemptyset(&blocked);
+	for (i = 0; i < 3; i++)
+		(void)sigaddset(&blocked, signals[i]);
+	(void)sigaddset(&blocked, SIGCHLD);	/* children come by pidfd */
+	(void)sigaddset(&blocked, SIGPIPE);
+	if (sigprocmask(SIG_BLOCK, &blocked, NULL) < 0)
+		return -errno;
+	r = sd_event_new(&a->event);
+	for (i = 0; r >= 0 && i < 3; i++)
+		r = sd_event_add_signal(a->event, NULL, signals[i], on_signal,
+					a);
+	if (r >= 0)
+		r = sd_event_set_watchdog(a->event, true);
+	return r < 0 ? r : 0;
+}
+
+static int take_lock(struct agent *a, struct fault *f)
+{
+	char path[512];
+
+	(void)snprintf(path, sizeof(path), "%s/lock", a->state.dir);
+	a->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (a->lock < 0)
+		return fault_errno(f, -errno, path, "cannot be locked");
+	/* Gone with the process, so it is never stale (MN-02). */
+	if (flock(a->lock, LOCK_EX | LOCK_NB) < 0)
+		return fault_set(f, -EBUSY, path,
+				 "another garboard-agent is running");
+	return 0;
+}
+
+static int load_key(struct agent *a, const char *name, enum key_type type,
+		    struct key **ret_key, struct fault *f)
+{
+	char path[512];
+	int r;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", a->state.dir, name);
+	r = key_load_or_make(path, type, ret_key, f);
+	return r < 0 ? r : 0;
+}
+
+static int load_state(struct agent *a, const struct options *o,
+		      struct fault *f)
+{
+	uint8_t public_key[KEY_PUBLIC_SIZE];
+	int r;
+
+	r = state_load(o->state_dir, clock_boottime(), &a->state,
+		       &a->state_fault);
+	if (r < 0)
+		return fault_set(f, r, a->state_fault.object, "%s",
+				 a->state_fault.text);
+	if (r > 0)
+		log_warning("state: %s: %s", a->state_fault.object,
+			    a->state_fault.text);
+	r = take_lock(a, f);
+	if (r == 0)
+		r = state_count_start(&a->state, f);
+	if (r == 0)
+		r = load_key(a, "report.key", KEY_ED25519, &a->report_key, f);
+	if (r == 0)
+		r = load_key(a, "seal.key", KEY_X25519, &a->seal_key, f);
+	if (r < 0)
+		return r;
+	key_public(a->report_key, public_key);
+	key_fingerprint(public_key, a->fingerprint);
+	r = bundle_read(o->bundle, &a->bundle, f);
+	if (r == -ENOENT)
+		log_notice("no bundle at %s: this node is kept as desired, "
+			   "but belongs to no cluster", o->bundle);
+	a->has_bundle = r == 0;
+	return r == -ENOENT ? 0 : r;
+}
+
+/*
+ * Nothing desired (any more), but classes were armed once: only what keeps
+ * them closed is kept, by its own record.
+ */
+static void keep_armed(struct agent *a)
+{
+	struct armed record = ARMED_INIT;
+	struct fault f = FAULT_INIT;
+	struct desired *d;
+	size_t i;
+	int r = armed_load(a->state.dir, &record, &f);
+	bool armed = r < 0 || record.found;
+
+	armed_done(&record);
+	d = armed ? desired_new() : NULL;
+	if (!d)
+		return;
+	for (i = 0; i < RESOURCE_MAX; i++)
+		if (i != RESOURCE_KILLSWITCH && i != RESOURCE_ROUTING)
+			d->modes[i] = MODE_OFF;
+	log_warning("no desired state, but armed classes: they stay closed");
+	engine_set_desired(a->engine, d);
+}
+
+static void restore(struct agent *a)
+{
+	struct fault f = FAULT_INIT;
+	int r = orders_restore_desired(&a->state, a->engine, &f);
+
+	if (r != 1 && f.err) {
+		log_error("the desired state on disk: %s%s", f.text,
+			  r < 0 ? "; what stands on the node goes on standing" :
+				  "; the one before it is used");
+		a->state_fault = f;
+	}
+	if (!engine_desired(a->engine))
+		keep_armed(a);
+}
+
+static int start_engine(struct agent *a, struct fault *f)
+{
+	struct engine_params p = engine_params_default();
+	int r;
+
+	a->host = (struct resource_host){ .event = a->event,
+					  .root = "",
+					  .state_dir = a->state.dir };
+	r = bus_new(a->event, NULL, &a->host.bus, f);
+	if (r == 0)
+		r = engine_new(&a->host, resource_registry, &p, &a->engine);
+	if (r == 0)
+		r = k3s_new(&a->host, on_news, a, &a->k3s);
+	if (r == 0)
+		r = bus_listen(a->host.bus, on_bus, a, &a->listener);
+	if (r < 0)
+		return fault_errno(f, r, "engine", "not started");
+	k3s_set_install(a->k3s, &a->state.install);
+	engine_on_change(a->engine, on_news, a);
+	restore(a);
+	r = engine_attach(a->engine);
+	return r < 0 ? fault_errno(f, r, "engine", "not started") : 0;
+}
+
+static int start_session(struct agent *a, int fd, struct fault *f)
+{
+	const struct passwd *pw = getpwnam(LINK_USER);
+	struct session_env env = {
+		.params = session_params_default(),
+		.host = &a->host,
+		.state = &a->state,
+		.bundle = &a->bundle,
+		.engine = a->engine,
+		.k3s = a->k3s,
+		.report_key = a->report_key,
+		.seal_key = a->seal_key,
+		.link_uid = pw ? pw->pw_uid : 0,
+	};
+
+	return session_new(&env, fd, &a->session, f);
+}
+
+static int start_sockets(struct agent *a, const struct options *o,
+			 struct fault *f)
+{
+	_cleanup_close_ int link = -1, status = -1;
+	int r;
+
+	r = sockets_get(o->run_dir, LINK_USER, &link, &status, f);
+	if (r < 0)
+		return r;
+	r = status_sock_new(a->event, status, fill_status, a, &a->status);
+	if (r < 0)
+		return fault_errno(f, r, "status", "not served");
+	status = -1;
+	if (!a->has_bundle)
+		return 0;
+	r = start_session(a, link, f);
+	if (r == 0)
+		link = -1;
+	return r;
+}
+
+static void agent_done(struct agent *a)
+{
+	(void)status_sock_free(a->status);
+	(void)session_free(a->session);
+	(void)k3s_free(a->k3s);
+	(void)bus_unlisten(a->listener);
+	/* Last, and it leaves everything standing (H41). */
+	(void)engine_free(a->engine);
+	(void)bus_free(a->host.bus);
+	(void)key_free(a->report_key);
+	(void)key_free(a->seal_key);
+	if (a->has_bundle)
+		bundle_done(&a->bundle);
+	state_done(&a->state);
+	if (a->lock >= 0)
+		(void)close(a->lock);
+	(void)sd_event_unref(a->event);
+}
+
+static int parse_options(int argc, char **argv, struct options *o)
+{
+	static const struct option longs[] = {
+		{ "state-dir", required_argument, NULL, 's' },
+		{ "run-dir", required_argument, NULL, 'r' },
+		{ "bundle", required_argument, NULL, 'b' },
+		{ "debug", no_argument, NULL, 'd' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1)
+		switch (c) {
+		case 's':
+			o->state_dir = optarg;
+			break;
+		case 'r':
+			o->run_dir = optarg;
+			break;
+		case 'b':
+			o->bundle = optarg;
+			break;
+		case 'd':
+			log_set_level(LOG_LEVEL_DEBUG);
+			break;
+		default:
+			return -EINVAL;
+		}
+	return optind == argc ? 0 : -EINVAL;
+}
+
+int cmd_run(int argc, char **argv)
+{
+	struct options o = { CMD_STATE_DIR, "/run/garboard", CMD_BUNDLE };
+	struct agent a = { .lock = -1 };
+	struct fault f = FAULT_INIT;
+	char text[FAULT_OBJECT_MAX + FAULT_TEXT_MAX + 4];
+	int r;
+
+	if (parse_options(argc, argv, &o) < 0)
+		return cmd_usage("run");
+	key_init();
+	r = start_loop(&a);
+	if (r == 0)
+		r = load_state(&a, &o, &f);
+	if (r == 0)
+		r = start_engine(&a, &f);
+	if (r == 0)
+		r = start_sockets(&a, &o, &f);
+	if (r == 0) {
+		/* Before any job is started: units may be ordered after us. */
+		(void)sd_notify(0, "READY=1");
+		log_info("garboard-agent %s runs (start %llu)",
+			 GARBOARD_VERSION,
+			 (unsigned long long)a.state.starts);
+		r = sd_event_loop(a.event);
+		(void)sd_notify(0, "STOPPING=1");
+	}
+	if (r < 0 && !f.err)
+		(void)fault_errno(&f, r, "garboard-agent", "cannot go on");
+	if (r < 0)
+		log_error("%s", fault_str(&f, text, sizeof(text)));
+	agent_done(&a);
+	return r < 0 ? CMD_FAILED : CMD_OK;
+}
