@@ -23,7 +23,8 @@ DEPS := build-essential pkg-config git ca-certificates clang clang-tidy \
 	clang-format cppcheck mandoc protobuf-c-compiler libprotobuf-c-dev \
 	libmnl-dev libnftnl-dev libsystemd-dev libssl-dev libyaml-dev \
 	libsqlite3-dev libcurl4-openssl-dev libjansson-dev libcmocka-dev
-DEPS_TEST := mmdebstrap dbus-daemon mount iproute2 nftables procps libcap2-bin openssl \
+DEPS_TEST := mmdebstrap dbus-daemon qemu-system-x86 e2fsprogs mount iproute2 \
+	nftables procps libcap2-bin openssl \
 	python3-minimal python3-yaml python3-cryptography perl valgrind
 
 # ---- sources by name, per archive; a program is its main.c and archives ----

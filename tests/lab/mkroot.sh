@@ -34,25 +34,6 @@ bookworm) packages="$packages libssl3 libcurl4" ;;
 esac
 packages=$(echo $packages)
 
-# Debian's own entries for the release. A machine whose lists were never
-# fetched does not know the origin of an entry yet: its component decides.
-debian_sources() {
-	key=
-	for f in /usr/share/keyrings/debian-archive-keyring.gpg \
-		 /usr/share/keyrings/debian-archive-keyring.pgp; do
-		[ ! -e "$f" ] || { key="[signed-by=$f] "; break; }
-	done
-	apt-get indextargets --format \
-		'$(ORIGIN)|$(REPO_URI)|$(RELEASE)|$(COMPONENT)' \
-		'Identifier: Packages' |
-	awk -F'|' -v rel="$release" -v key="$key" '
-		$4 != "main" || $1 !~ /^(Debian|\$\(ORIGIN\))$/ { next }
-		$3 == rel || $3 == rel "-updates" || $3 == rel "-security" {
-			line = "deb " key $2 " " $3 " main"
-			if (!seen[line]++) print line
-		}'
-}
-
 build() { # ROOT
 	command -v mmdebstrap >/dev/null || die "mmdebstrap is not installed"
 	tmp=$(mktemp -d "$cache/.build.XXXXXX")
@@ -61,13 +42,11 @@ build() { # ROOT
 	if [ -n "${GARBOARD_LAB_SOURCES:-}" ]; then
 		cp "$GARBOARD_LAB_SOURCES" "$tmp/sources"
 	else
-		debian_sources >"$tmp/sources"
+		debian_sources "$release" >"$tmp/sources"
 	fi
 	[ -s "$tmp/sources" ] ||
 		die "apt on this machine has no Debian entry for $release"
-	apt-config dump |
-		grep -E '^Acquire::(https?|Retries|Force|Check-|Queue)' \
-		>"$tmp/apt.conf" || :
+	debian_apt_conf >"$tmp/apt.conf"
 
 	say "building the $release root, once ($(wc -w <<-X
 		$packages
@@ -134,6 +113,7 @@ dress() { # ROOT
 }
 
 [ "$(id -u)" = 0 ] || die "must run as root"
+. "$(dirname "$0")/../lib/debian.sh"
 
 mkdir -p "$cache"
 key=$({ cat "$0"; echo "$release $packages"; dpkg --print-architecture; } |
