@@ -91,7 +91,7 @@ TESTS_UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/t
 # netns programs share world.c and run by tests/netns/NAME.t
 TESTS_NETNS := $(addprefix $(BUILD)/tests/netns/,killswitch)
 
-.PHONY: all help deps demo check check-unit check-san check-netns check-node \
+.PHONY: all help deps demo demo-clean check check-unit check-san check-netns check-node \
 	check-vm check-fleet check-long lint lint-fast install clean tests bench
 all: $(addprefix $(BUILD)/,$(PROGRAMS)) $(call lib,$(ARCHIVES))
 
@@ -153,6 +153,19 @@ check-node: all tests
 	$(PROVE) tests/node/*.t
 check-vm: all
 	$(PROVE) tests/vm/*.t
+check-fleet: all tests
+	$(PROVE) tests/fleet/*.t
+# Everything at real intervals and every pair of faults; takes hours.
+check-long: check
+	GARBOARD_LONG=1 $(MAKE) check-netns check-node check-vm check-fleet
+bench: all tests
+	tests/bench/run $(BUILD)
+
+demo: deps
+	$(MAKE) all $(BUILD)/tests/k3s
+	BUILD=$(BUILD) tests/demo/demo
+demo-clean:
+	BUILD=$(BUILD) tests/demo/demo clean
 
 lint-fast:
 	tests/lint/includes.sh
@@ -166,6 +179,18 @@ lint: lint-fast all
 	tests/lint/man.sh
 
 include tests/standin/build.mk
+
+D := $(DESTDIR)$(PREFIX)
+install: all
+	install -D -m 755 $(BUILD)/garboard $D/bin/garboard
+	install -D -m 755 $(BUILD)/garboard-agent $D/sbin/garboard-agent
+	install -D -m 755 $(BUILD)/garboard-link $D/lib/garboard/garboard-link
+	install -D -m 644 -t $D/lib/systemd/system units/*.service
+	install -D -m 644 -t $D/lib/sysusers.d units/sysusers.d/garboard.conf
+	install -D -m 644 -t $D/lib/tmpfiles.d units/tmpfiles.d/garboard.conf
+	install -D -m 644 -t $D/share/man/man1 man/*.1
+	install -D -m 644 -t $D/share/man/man5 man/*.5
+	install -D -m 644 -t $D/share/man/man8 man/*.8
 
 clean:
 	rm -rf $(BUILD)

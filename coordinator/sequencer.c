@@ -119,7 +119,8 @@ int sequence_run(const struct step *const *registry, size_t n,
 	for (i = 0; i < n; i++) {
 		const struct step *s = registry[i];
 
-		if (!s || (options->only && strcmp(s->name, options->only)))
+		if (!s ||
+		    (options->only && strcmp(s->name, options->only) != 0))
 			continue;
 		if (result.outcome == SEQUENCE_WOULD_CHANGE) {
 			result.unseen = s->name;

@@ -54,7 +54,7 @@ void module_name_fold(const char *name, char *buf)
 {
 	size_t i;
 
-	for (i = 0; name[i] && i < MODULE_NAME_MAX - 1; i++)
+	for (i = 0; i < MODULE_NAME_MAX - 1 && name[i]; i++)
 		buf[i] = fold(name[i]);
 	buf[i] = '\0';
 }

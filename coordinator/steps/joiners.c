@@ -48,7 +48,7 @@ static int look_at_nodes(const struct step_env *env, struct seen *s,
 		int r;
 
 		if (n->role.v != SPEC_ROLE_SERVER ||
-		    (env->limit && strcmp(env->limit, n->name.v)))
+		    (env->limit && strcmp(env->limit, n->name.v) != 0))
 			continue;
 		s->wanted[i] = true;
 		r = k3s_server_configured(env, i, f);

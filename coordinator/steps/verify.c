@@ -70,7 +70,7 @@ static void verify_server(const struct step_env *env, struct seen *s,
 	prop(env, s, n && n->ready == KUBE_TRUE, "%s is Ready", name);
 	prop(env, s, n && strstr(n->version, "+k3s"),
 	     "%s runs k3s (kubelet %s)", name, n ? n->version : "?");
-	prop(env, s, m->v[i].voter && n->etcd && n->control_plane,
+	prop(env, s, n && m->v[i].voter && n->etcd && n->control_plane,
 	     "%s is a voting etcd member and control plane%s%s", name,
 	     m->v[i].why[0] ? ": " : "", m->v[i].why);
 	prop(env, s, n && !n->unschedulable, "%s is not cordoned", name);
