@@ -57,7 +57,7 @@ AGENT += bus/bus bus/systemd1 bus/systemd1_unit bus/timedate1
 AGENT += nl/nft nl/nft_batch nl/nft_diff nl/nft_expr nl/nft_model nl/nft_msg \
 	armed armed_text res/killswitch res/killswitch_plan \
 	res/killswitch_tables
-LINK :=
+LINK := agent_conn config cred dial link stream streams tls_session
 COORD := addon ask bringup cluster cni cni_manifest desire founding gate k3s_server kube kube_read kubeconfig manifests members progress sequencer vip yaml_out \
 	steps/preflight steps/baseline steps/founder steps/joiners steps/kubevip \
 	steps/cilium steps/verify steps/registry
@@ -67,7 +67,7 @@ COORD += store store_schema store_nodes store_enroll store_log journal signer le
 	json_bytes control control_ops control_client control_calls control_spawn \
 	$(addprefix cli/,options target output verbs init serve spec enroll bundle \
 	version node node_json status up kubeconfig)
-PROGRAMS := garboard-agent garboard
+PROGRAMS := garboard-agent garboard-link garboard
 
 LIBS_common :=
 LIBS_proto := -lprotobuf-c -lcrypto
