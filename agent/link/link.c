@@ -41,7 +41,13 @@ DEFINE_CLEANUP(link, struct link, link_free)
 
 static void status(const char *text)
 {
-	(void)sd_notifyf(0, "STATUS=%s", text);
+	char line[sizeof("STATUS=") + FAULT_OBJECT_MAX + FAULT_TEXT_MAX];
+	size_t n = strnlen(text, sizeof(line) - sizeof("STATUS="));
+
+	memcpy(line, "STATUS=", 7);
+	memcpy(line + 7, text, n);
+	line[7 + n] = '\0';
+	(void)sd_notify(0, line);
 }
 
 /* Each cause once, until another one or success comes (DESIGN section 7). */
