@@ -103,7 +103,8 @@ static int prepare(struct unit *u, const struct resource_host *host,
 
 /*
  * The plan knows what is wrong, the last apply knows why it stayed wrong:
- * the reason of a key is kept until the key is right.
+ * the reason of a key is kept until the key is right, or until the plan
+ * gives it up for a reason of its own.
  */
 static void overlay_marks(struct unit *u)
 {
@@ -114,7 +115,8 @@ static void overlay_marks(struct unit *u)
 		struct item *it = item_list_find(&u->items, mark->key);
 		char *reason;
 
-		if (!it || it->state == ITEM_IN_SYNC)
+		if (!it || it->state == ITEM_IN_SYNC ||
+		    !change_list_find(&u->plan, mark->key))
 			continue;
 		reason = strdup(mark->reason);
 		if (!reason)
@@ -338,6 +340,8 @@ static bool repair(struct unit *u, const struct desired *want,
 		return true;
 	}
 	if (look(u, want, now) == 0 && !u->plan.n) {
+		/* What apply could not do is now a reason of an item. */
+		fault_clear(&u->fault);
 		converged(u, p, now);
 		return true;
 	}
