@@ -211,13 +211,9 @@ static int apply_one(struct iscsid_state *st, const struct change *c,
 		return 0;
 	}
 	if (strcmp(c->key, "iscsid") == 0)
-		r = apply_start(st, f);
-	else
-		r = step(st, STEP_ENABLE, f) < 0 ? -EIO : 1;
-	if (r > 0)
-		item_list_mark(items, c->key, ITEM_PENDING,
-			       "systemd was asked");
-	return r;
+		return apply_start(st, f);
+	r = step(st, STEP_ENABLE, f);
+	return r < 0 ? r : 1;
 }
 
 static int iscsid_apply(void *state, const struct desired *want,

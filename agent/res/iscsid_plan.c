@@ -158,13 +158,15 @@ static int plan_daemon(struct plan *p)
 	if (is_state(s, ISCSID_SOCKET, "not-found"))
 		return item(p, "iscsid", ITEM_BLOCKED, have, want,
 			    "there is no iscsid.socket: reinstall open-iscsi");
-	if (s->working)
-		return item(p, "iscsid", ITEM_PENDING, have, want,
-			    "it is being started");
-	if (*s->failed)
+	if (*s->failed && !s->working)
 		return item(p, "iscsid", ITEM_BLOCKED, have, want, "%s",
 			    s->failed);
-	r = item(p, "iscsid", ITEM_DRIFTED, have, want, "%s", "");
+	/* Until it has ended it stays planned, and nothing is settled. */
+	if (s->working)
+		r = item(p, "iscsid", ITEM_PENDING, have, want,
+			 "it is being started");
+	else
+		r = item(p, "iscsid", ITEM_DRIFTED, have, want, "%s", "");
 	return r < 0 ? r : change_list_add(p->changes, CHANGE_SET, "iscsid",
 					   have, want);
 }

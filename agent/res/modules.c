@@ -334,7 +334,6 @@ static int apply_load(struct modules_state *st,
 			       fault_str(&own, text, sizeof(text)));
 		return fault_set(f, r, own.object, "%s", own.text);
 	}
-	item_list_mark(items, c->key, ITEM_PENDING, "it is being loaded");
 	return 1;
 }
 

@@ -121,16 +121,18 @@ static int plan_live(struct plan *p, const struct module_seen *m)
 	case MODULE_LIVE_MAX:
 		break;
 	}
-	if (m->loading)
-		return item(p, m->name, ITEM_PENDING, "", "loaded",
-			    "it is being loaded");
 	if (m->where == MODULE_INDEX_BUILT_IN)
 		return item(p, m->name, ITEM_IN_SYNC, "built-in", "loaded",
 			    "%s", "");
 	r = plan_obstacle(p, m, &found);
 	if (r < 0 || found)
 		return r;
-	r = item(p, m->name, ITEM_ABSENT, "", "loaded", "%s", "");
+	/* Until it has ended it stays planned, and nothing is settled. */
+	if (m->loading)
+		r = item(p, m->name, ITEM_PENDING, "", "loaded",
+			 "it is being loaded");
+	else
+		r = item(p, m->name, ITEM_ABSENT, "", "loaded", "%s", "");
 	return r < 0 ? r : change_list_add(p->changes, CHANGE_ADD, m->name, "",
 					   "loaded");
 }

@@ -144,11 +144,8 @@ static int apply_localtime(struct timezone_state *st, const char *zone,
 		r = timedate1_set_timezone(st->host->bus, zone,
 					   TIMEZONE_SET_USEC, on_set, st,
 					   &st->call, NULL);
-		if (r == 0) {
-			item_list_mark(items, TIMEZONE_LOCALTIME, ITEM_PENDING,
-				       "it is being set");
+		if (r == 0)
 			return 1;
-		}
 	}
 	r = set_ourselves(st, zone, &own);
 	if (r == 0)

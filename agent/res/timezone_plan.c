@@ -86,21 +86,23 @@ static int plan_localtime(const struct desired *want,
 	if (s->same)
 		return item_list_add(items, TIMEZONE_LOCALTIME, ITEM_IN_SYNC,
 				     have, want->timezone, "");
-	if (s->setting)
-		return item_list_add(items, TIMEZONE_LOCALTIME, ITEM_PENDING,
-				     have, want->timezone, "it is being set");
-	if (*s->failed)
+	if (*s->failed && !s->setting)
 		return blocked(items, want, have, "%s", s->failed);
 	if (s->kind == TIMEZONE_ABSENT)
 		state = ITEM_ABSENT;
+	/* Until it has ended it stays planned, and nothing is settled. */
+	if (s->setting)
+		state = ITEM_PENDING;
 	r = item_list_add(items, TIMEZONE_LOCALTIME, state, have,
 			  want->timezone,
+			  s->setting ? "it is being set" :
 			  s->dangling ? "the zone that the link names is not "
 					"there: clocks show UTC" : "");
 	if (r < 0)
 		return r;
 	return change_list_add(changes,
-			       state == ITEM_ABSENT ? CHANGE_ADD : CHANGE_SET,
+			       s->kind == TIMEZONE_ABSENT ? CHANGE_ADD :
+							    CHANGE_SET,
 			       TIMEZONE_LOCALTIME, have, want->timezone);
 }
 
