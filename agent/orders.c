@@ -100,6 +100,7 @@ static void job_free(struct order_job *job)
 	(void)order_free(job->order);
 	(void)up_free(job->up);
 	free(job->data);
+	free(job->frame);
 	free(job);
 }
 
@@ -216,6 +217,10 @@ void orders_finish(struct order_job *job, int r, const struct fault *f)
 			       fault_str(f, text, sizeof(text)));
 	log_outcome(job);
 	answer(job);
+	if (job->frame)	/* a link that is away asks again when it is back */
+		(void)job->orders->env.send(job->orders->env.userdata,
+					    job->frame_type, job->frame,
+					    job->frame_size);
 	job_free(job);
 }
 

@@ -29,6 +29,10 @@ struct order_job {
 	struct neigh_probe *probe;	/* freed with the job */
 	sd_event_source *timer;		/* freed with the job */
 	void *data;			/* of the handler; free(3)d with it */
+	/* A frame for the link that must follow the result, not precede it. */
+	uint8_t *frame;
+	size_t frame_size;
+	uint8_t frame_type;
 };
 
 const struct orders_env *job_env(const struct order_job *job);

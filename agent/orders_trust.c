@@ -15,14 +15,13 @@
 
 /* ---- TrustUpdate ---- */
 
+/* After the result: the link drops its session when it gets this. */
 static int hand_over_certificate(struct order_job *job, struct fault *f)
 {
 	const struct order_trust_update *t = &job->order->trust;
 	const void **items = calloc(t->n_ca + 1, sizeof(*items));
 	_cleanup_free_ size_t *sizes = calloc(t->n_ca + 1, sizeof(*sizes));
-	_cleanup_free_ uint8_t *body = NULL;
-	const struct orders_env *env = job_env(job);
-	size_t i, size;
+	size_t i;
 	int r;
 
 	if (!items || !sizes) {
@@ -35,10 +34,10 @@ static int hand_over_certificate(struct order_job *job, struct fault *f)
 		items[i + 1] = t->ca[i].v;
 		sizes[i + 1] = t->ca[i].n;
 	}
-	r = frame_pack_list(items, sizes, t->n_ca + 1, &body, &size);
+	r = frame_pack_list(items, sizes, t->n_ca + 1, &job->frame,
+			    &job->frame_size);
+	job->frame_type = FRAME_CERTIFICATE;
 	free(items);
-	if (r == 0)
-		r = env->send(env->userdata, FRAME_CERTIFICATE, body, size);
 	return r < 0 ? fault_errno(f, r, "certificate", "not passed on") : 0;
 }
 

@@ -260,7 +260,7 @@ static void on_session_down(struct session *s, const uint8_t *body,
 {
 	keep_text(s, body, size);
 	if (!s->said_down)
-		log_warning("no session with the coordinator: %s", s->peer);
+		log_notice("no session with the coordinator: %s", s->peer);
 	s->said_down = true;
 	s->up = false;
 }
