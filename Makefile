@@ -179,6 +179,7 @@ lint: lint-fast all
 	tests/lint/man.sh
 
 include tests/standin/build.mk
+include tests/fleet/build.mk
 
 D := $(DESTDIR)$(PREFIX)
 install: all

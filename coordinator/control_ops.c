@@ -568,6 +568,11 @@ static int op_token(struct client *c, const json_t *request, json_t *reply,
 			r = -ENOMEM;
 	}
 	key_wipe(text, sizeof(text));
+	if (r == 0)
+		journal_note(client_parts(c)->journal, "enrolment",
+			     text_of(request, "node"),
+			     "%llu tokens were made",
+			     (unsigned long long)count);
 	if (r < 0) {
 		(void)store_end(client_parts(c)->store, false, NULL);
 		return r;

@@ -40,7 +40,7 @@ int server_new(sd_event *event, const struct server_parts *parts,
 	       struct server **ret_server, struct fault *f);
 struct server *server_free(struct server *s);	/* returns NULL */
 
-/* "192.0.2.5:7643", "[::]:7643"; port 0 takes a free one. */
+/* "192.0.2.5:7643", "[::]:7643". */
 int server_listen(struct server *s, const char *address, struct fault *f);
 /* The port of the first listening socket. */
 int server_port(const struct server *s);

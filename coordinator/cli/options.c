@@ -326,7 +326,9 @@ static int call(struct cli *cli)
 				 cli->verb->args);
 	r = cli_target(cli, &f);
 	if (r == CLI_DONE) {
-		if (!(cli->verb->needs & CLI_NO_BANNER))
+		/* Started by a verb, that verb has named the target. */
+		if (!(cli->verb->needs & CLI_NO_BANNER) &&
+		    !cli_value(cli, "for-parent"))
 			cli_banner(cli);
 		r = cli->verb->run(cli, &f);
 	}

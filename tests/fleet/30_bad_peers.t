@@ -1,0 +1,71 @@
+#!/bin/bash
+# Garbage, lies and doubles: refused, told once, and nobody else disturbed.
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/fleet.sh"
+
+fleet_init
+serve_start --probe 1s
+g enroll bundle -o "$dir/bundle" >/dev/null
+g enroll token --count 4 >"$dir/tokens"
+sim_start n 4 "$dir/tokens"
+is "$(ctl wait 4 20)" 4 "four nodes"
+
+# What is no TLS at all, many times over: told once.
+python3 - "$port" <<'PY'
+import os, socket, sys
+for i in range(200):
+    s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+    try:
+        s.sendall(os.urandom(64)); s.recv(100)
+    except OSError:
+        pass
+    s.close()
+PY
+is "$(ctl facts-all)" 4 "two hundred garbage connections disturb nobody"
+
+sim "n1 report"
+sim "n1 replay"
+ok "a replayed report is refused" wait_until 5 logged "n1 .*replay"
+sim "n1 edit"
+ok "an edited one too" wait_until 5 logged "n1 .*signature"
+sim "n1 foreign"
+ok "and one of another cluster" wait_until 5 logged "n1 .*cluster"
+sim "n1 truncate"
+ok "and a truncated one" wait_until 5 logged "n1 .*shorter\|n1 .*trunc\|n1 .*size\|n1 .*length"
+for i in 1 2 3; do sim "n1 replay"; done
+is "$(logged_times 'n1 .*replay')" 1 "each reason is told once"
+like "$(ctl facts n1 5)" "^0 " "its good envelopes still count"
+sim "n1 garbage"
+ok "a broken frame ends the connection" wait_until 5 sim_said "n1 disconnected"
+ok "and it comes back" wait_until 5 sim_said_times "n1 connected" 2
+
+# TL-02: a copied identity. Both living: held, both named.
+sim "n2 clone copy2"
+held() { ctl held "$1" | grep -q "$2"; }
+ok "tl02_copied_identity: the node is held" wait_until 10 held n2 "two machines use this identity"
+like "$(ctl held n2)" "127.0.0.1:[0-9]+ and 127.0.0.1:[0-9]+" "both are named"
+like "$(ctl facts n2 2)" "^error -13 n2: is held" "no order goes to it"
+g status >/dev/null
+is $? 1 "status is 1 with a held node"
+like "$(ctl facts n3 5)" "^0 " "others are not disturbed"
+
+# A half-open older session is no clone: silence, then replaced.
+sim "n3 mute"
+sim "n3 clone again3"
+ok "a silent older session is replaced" wait_until 10 logged "n3.*replaced by a newer connection"
+is "$(ctl held n3)" "" "and nothing is held"
+
+# TL-01: two machines, one machine-id; the one that was first is not disturbed.
+first=$(sed -n 's/^\(n[14]\) enrolled$/\1/p' "$dir/sim.log" | head -1)
+other=n1; [ "$first" = n1 ] && other=n4
+sim "$first machine-id 11111111111111111111111111111111"
+sim "$first hello"
+sim "$other machine-id 11111111111111111111111111111111"
+sim "$other hello"
+ok "tl01_one_machine_id: the later one is held" wait_until 5 held $other "is also that of node $first"
+is "$(ctl held $first)" "" "the first is not"
+sim "$other machine-id 44444444444444444444444444444444"
+sim "$other hello"
+free() { [ -z "$(ctl held $other)" ]; }
+ok "and let go with an id of its own" wait_until 5 free
+done_testing
