@@ -253,6 +253,8 @@ static int modules_observe(void *state, const struct desired *want,
 		check_index_age(st, seen->release);
 		seen->loading_disabled =
 			module_loading_is_disabled(st->host->root);
+		seen->loading_impossible =
+			module_loading_is_impossible(st->host->root);
 		seen->own_err = module_own_read(st->host->root, &seen->own, f);
 		r = see_all(st, want, seen, f);
 	}

@@ -82,6 +82,10 @@ static int plan_obstacle(struct plan *p, const struct module_seen *m,
 	const char *release = p->seen->release;
 
 	*ret_found = true;
+	if (p->seen->loading_impossible)
+		return blocked(p, m->name, "kernel %s cannot load modules, "
+			       "and does not tell whether this one is built "
+			       "in", release);
 	if (p->seen->loading_disabled)
 		return blocked(p, m->name, "kernel.modules_disabled is 1: "
 			       "nothing can be loaded before a reboot");

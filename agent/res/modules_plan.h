@@ -24,7 +24,7 @@ struct modules_seen {
 	size_t n;
 	struct strlist own;
 	int own_err;
-	bool loading_disabled;
+	bool loading_disabled, loading_impossible;
 	char release[128];
 };
 

@@ -338,6 +338,15 @@ bool module_loading_is_disabled(const char *root)
 	       strcmp(value, "1") == 0;
 }
 
+bool module_loading_is_impossible(const char *root)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	return rootpath(root, path, "/proc/modules") == 0 &&
+	       stat(path, &st) < 0 && errno == ENOENT;
+}
+
 static int own_line(void *userdata, const char *file, unsigned int number,
 		    char *line)
 {

@@ -71,6 +71,9 @@ void module_denials_done(struct module_denials *d);
 /* kernel.modules_disabled is 1: nothing can be loaded until a reboot. */
 bool module_loading_is_disabled(const char *root);
 
+/* Built without loadable modules; nothing tells what is built in, then. */
+bool module_loading_is_impossible(const char *root);
+
 /* The names in our own file; an absent file is an empty list. */
 int module_own_read(const char *root, struct strlist *ret_names,
 		    struct fault *f);

@@ -22,6 +22,7 @@ static int fresh(void **state)
 	(void)scratch_make(state);
 	put("/proc/sys/kernel/osrelease", "6.1.0-test\n");
 	put("/proc/cmdline", "root=/dev/vda ro quiet\n");
+	put("/proc/modules", "overlay 1 0 - Live 0x0\n");
 	put("/sys/module/overlay/initstate", "live\n");
 	put("/sys/module/printk/parameters/time", "Y\n");
 	put(LIB "/modules.builtin", "kernel/net/unix.ko\n");
@@ -233,6 +234,23 @@ static void mo04_one_bad_module(void **state)
 	run_close(&run);
 }
 
+static void a_kernel_without_modules(void **state)
+{
+	struct run run;
+
+	(void)state;
+	(void)unlink(scratch_path("/proc/modules"));
+	run_open(&run, &resource_modules);
+	want_module(&run, "unix");
+	want_module(&run, "br_netfilter");
+	look(&run);
+	assert_int_equal(state_of(&run, "unix"), ITEM_IN_SYNC);
+	assert_int_equal(state_of(&run, "br_netfilter"), ITEM_BLOCKED);
+	assert_non_null(strstr(reason_of(&run, "br_netfilter"),
+			       "cannot load modules"));
+	run_close(&run);
+}
+
 static void an_alias_counts(void **state)
 {
 	struct run run;
@@ -257,6 +275,7 @@ int main(void)
 		T(a07_loaded_and_persisted),
 		T(mo03_kernel_upgraded_on_disk),
 		T(mo04_one_bad_module),
+		T(a_kernel_without_modules),
 		T(an_alias_counts),
 	};
 
