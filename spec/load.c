@@ -25,7 +25,7 @@ struct spec *spec_free(struct spec *spec)
 	return NULL;
 }
 
-static struct spec *spec_new(const char *name, bool one_box)
+static struct spec *spec_new(const char *name)
 {
 	struct spec_arena *arena = spec_arena_new();
 	struct spec *spec;
@@ -38,7 +38,6 @@ static struct spec *spec_new(const char *name, bool one_box)
 		return NULL;
 	}
 	spec->arena = arena;
-	spec->one_box = one_box;
 	spec->file = spec_arena_text(arena, name, strlen(name));
 	spec->control_plane.port.v = SPEC_DEFAULT_API_PORT;
 	spec->k3s.manage.v = true;
@@ -130,7 +129,7 @@ static int read_fields(struct spec *spec, struct spec_problems *problems)
 }
 
 static int load(struct spec *spec, const char *text, size_t size,
-		struct spec_problems *problems)
+		unsigned int flags, struct spec_problems *problems)
 {
 	struct yaml_node *root = NULL;
 	int r = yaml_read(spec->arena, text, size, problems, &root);
@@ -138,6 +137,8 @@ static int load(struct spec *spec, const char *text, size_t size,
 	if (r == -ENOMEM || !root)
 		return r;
 	spec->root = root;
+	spec->one_box = (flags & SPEC_ONE_BOX) && !yaml_get(root, "cluster") &&
+			!yaml_get(root, "nodes");
 	if (check_version(root, problems) < 0)
 		return -EINVAL;
 	r = read_fields(spec, problems);
@@ -152,13 +153,12 @@ int spec_load_text(const char *name, const char *text, size_t size,
 		   unsigned int flags, struct spec_problems *problems,
 		   struct spec **ret_spec, struct fault *f)
 {
-	CLEANUP(cleanup_spec) struct spec *spec =
-		spec_new(name, flags & SPEC_ONE_BOX);
+	CLEANUP(cleanup_spec) struct spec *spec = spec_new(name);
 	int r;
 
 	if (!spec)
 		return fault_errno(f, -ENOMEM, name, "cannot read the spec");
-	r = load(spec, text, size, problems);
+	r = load(spec, text, size, flags, problems);
 	spec_problems_sort(problems);
 	if (r == -ENOMEM)
 		return fault_errno(f, r, name, "cannot read the spec");

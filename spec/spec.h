@@ -228,7 +228,10 @@ struct spec {
 	struct spec_arena *arena;
 };
 
-/* One box, one file: apiVersion, baseline and egress; no cluster, no nodes. */
+/*
+ * Accepts also one box, one file: apiVersion, baseline, egress, network. A
+ * file with "cluster" or "nodes" is the spec of a cluster even so.
+ */
 #define SPEC_ONE_BOX 1u
 
 /*
@@ -254,6 +257,8 @@ size_t spec_count(const struct spec *spec, enum spec_role role);
 int spec_founder(const struct spec *spec, size_t *ret_node);
 int spec_find_node(const struct spec *spec, const char *name,
 		   size_t *ret_node);	/* -ENOENT */
+/* The endpoint, or with mode: single the server's own; NULL: neither. */
+const struct ip_addr *spec_api_address(const struct spec *spec);
 /* Members that may be lost with n servers: n - (n / 2 + 1). */
 size_t spec_tolerance(size_t servers);
 /* The pinned sha256 of that architecture ("amd64"), or NULL. */

@@ -130,16 +130,19 @@ static void sy05_one_unknown_key(void **state)
 static void one_box_and_cluster(void **state)
 {
 	static const char box[] = "apiVersion: garboard/v1\nbaseline: {}\n";
+	static const char more[] = "apiVersion: garboard/v1\nk3s: {}\n";
 	static const char full[] = "apiVersion: garboard/v1\ncluster: x\n";
 	_cleanup_free_ char *ok = report(box, SPEC_ONE_BOX);
 	_cleanup_free_ char *short_of = report(box, 0);
-	_cleanup_free_ char *too_much = report(full, SPEC_ONE_BOX);
+	_cleanup_free_ char *too_much = report(more, SPEC_ONE_BOX);
+	_cleanup_free_ char *cluster = report(full, SPEC_ONE_BOX);
 
 	(void)state;
 	assert_string_equal(ok, "");
 	assert_non_null(strstr(short_of, "needs \"nodes\" [missing-key]"));
-	assert_non_null(strstr(too_much, ":2:1: error: \"cluster\" is not a "
+	assert_non_null(strstr(too_much, ":2:1: error: \"k3s\" is not a "
 					 "key of a one-box spec"));
+	assert_non_null(strstr(cluster, "needs \"nodes\" [missing-key]"));
 }
 
 /* B28 to B30: one predicate, both directions. */
