@@ -243,10 +243,24 @@ static void watch_tell(struct systemd1_watch *w)
 
 static void watch_ask(struct systemd1_watch *w);
 
+static bool unit_equal(const struct systemd1_unit *a,
+		       const struct systemd1_unit *b)
+{
+	return strcmp(a->load_state, b->load_state) == 0 &&
+	       strcmp(a->active_state, b->active_state) == 0 &&
+	       strcmp(a->sub_state, b->sub_state) == 0 &&
+	       strcmp(a->unit_file_state, b->unit_file_state) == 0 &&
+	       strcmp(a->result, b->result) == 0 &&
+	       a->need_daemon_reload == b->need_daemon_reload &&
+	       a->n_restarts == b->n_restarts && a->main_pid == b->main_pid &&
+	       a->exec_main_status == b->exec_main_status &&
+	       a->active_enter == b->active_enter;
+}
+
 static int on_properties(sd_bus_message *m, void *userdata, sd_bus_error *e)
 {
 	struct systemd1_watch *w = userdata;
-	struct systemd1_unit seen;
+	struct systemd1_unit seen = { 0 };
 	const char *text;
 	int r;
 
@@ -259,7 +273,7 @@ static int on_properties(sd_bus_message *m, void *userdata, sd_bus_error *e)
 		w->again = false;
 		watch_ask(w);
 	}
-	if (r < 0 || (w->known && memcmp(&seen, &w->seen, sizeof(seen)) == 0))
+	if (r < 0 || (w->known && unit_equal(&seen, &w->seen)))
 		return 0;
 	w->known = true;
 	w->seen = seen;

@@ -351,7 +351,7 @@ static int write_file(struct modules_state *st, const struct desired *want,
 {
 	_cleanup_free_ char *text = NULL;
 	char path[PATH_MAX];
-	size_t size;
+	size_t size = 0;
 	int r;
 
 	r = modules_render(want, seen, &text, &size);

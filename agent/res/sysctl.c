@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/rtnetlink.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
@@ -271,22 +272,20 @@ static int write_value(struct sysctl_state *st, const char *path,
 {
 	_cleanup_close_ int fd = -1;
 	char full[PATH_MAX], text[SYSCTL_VALUE_MAX + 2];
-	size_t n = strlen(value);
 	ssize_t w;
-	int r;
+	int n, r;
 
 	r = held_path(st, path, full);
 	if (r < 0)
 		return r;
-	if (n > SYSCTL_VALUE_MAX)
+	n = snprintf(text, sizeof(text), "%s\n", value);
+	if (n >= (int)sizeof(text))
 		return -E2BIG;
-	memcpy(text, value, n);
-	text[n] = '\n';
 	fd = open(full, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0)
 		return -errno;
 	/* One write: the kernel takes the value as a whole or not at all. */
-	w = write(fd, text, n + 1);
+	w = write(fd, text, (size_t)n);
 	return w < 0 ? -errno : 0;
 }
 
@@ -442,7 +441,7 @@ static int write_file(struct sysctl_state *st, const struct desired *want,
 	CLEANUP(strlist_done) struct strlist without = STRLIST_INIT;
 	_cleanup_free_ char *text = NULL;
 	char path[PATH_MAX];
-	size_t size, i;
+	size_t size = 0, i;
 	int r = 0;
 
 	for (i = 0; i < st->n && r == 0; i++)
