@@ -346,6 +346,7 @@ int bringup_kubeconfig(const struct spec *spec, struct control *control,
 {
 	struct cluster_credential cred;
 	struct cluster *cluster = NULL;
+	struct ip_addr api = spec_api_address(spec);
 	struct step_times times;
 	size_t founder = 0;
 	int r;
@@ -364,8 +365,7 @@ int bringup_kubeconfig(const struct spec *spec, struct control *control,
 			      "`garboard up` first");
 	if (r > 0) {
 		cred = cluster_credential_get(cluster);
-		r = kubeconfig_render(spec->cluster.v,
-				      &spec->control_plane.endpoint.v,
+		r = kubeconfig_render(spec->cluster.v, &api,
 				      (uint16_t)spec->control_plane.port.v,
 				      &cred, ret_text, f);
 	}

@@ -45,7 +45,7 @@ int cni_manifest(const struct spec *spec, char **ret_text, struct fault *f)
 		&(struct cilium_params){
 			.cluster = spec->cluster.v,
 			.version = spec->cilium.version.v,
-			.endpoint = spec->control_plane.endpoint.v,
+			.endpoint = spec_api_address(spec),
 			.port = (uint16_t)spec->control_plane.port.v,
 			.pod_cidr = ip_prefix_format(
 				&spec->network.pod_cidr.v, pod_cidr),

@@ -40,16 +40,14 @@ int spec_find_node(const struct spec *spec, const char *name, size_t *ret_node)
 	return -ENOENT;
 }
 
-const struct ip_addr *spec_api_address(const struct spec *spec)
+struct ip_addr spec_api_address(const struct spec *spec)
 {
 	size_t founder = 0;
 
-	if (spec->control_plane.endpoint.v.family)
-		return &spec->control_plane.endpoint.v;
-	if (spec->control_plane.mode.v != SPEC_CP_SINGLE ||
-	    spec_founder(spec, &founder) < 0)
-		return NULL;
-	return &spec->nodes[founder].address.v;
+	if (spec->control_plane.mode.v == SPEC_CP_SINGLE &&
+	    spec_founder(spec, &founder) == 0)
+		return spec->nodes[founder].address.v;
+	return spec->control_plane.endpoint.v;
 }
 
 size_t spec_tolerance(size_t servers)

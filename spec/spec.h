@@ -257,8 +257,11 @@ size_t spec_count(const struct spec *spec, enum spec_role role);
 int spec_founder(const struct spec *spec, size_t *ret_node);
 int spec_find_node(const struct spec *spec, const char *name,
 		   size_t *ret_node);	/* -ENOENT */
-/* The endpoint, or with mode: single the server's own; NULL: neither. */
-const struct ip_addr *spec_api_address(const struct spec *spec);
+/*
+ * Where the API is dialled: the endpoint, or with mode: single the server's
+ * own address. Family 0 only where a spec was never checked.
+ */
+struct ip_addr spec_api_address(const struct spec *spec);
 /* Members that may be lost with n servers: n - (n / 2 + 1). */
 size_t spec_tolerance(size_t servers);
 /* The pinned sha256 of that architecture ("amd64"), or NULL. */

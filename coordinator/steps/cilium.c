@@ -43,7 +43,7 @@ static struct addon our_addon(const struct seen *s)
 
 static struct cni_want our_want(const struct spec *spec)
 {
-	return (struct cni_want){ .host = spec->control_plane.endpoint.v,
+	return (struct cni_want){ .host = spec_api_address(spec),
 				  .port = (uint16_t)spec->control_plane.port.v,
 				  .nodes = spec_count(spec,
 						      SPEC_ROLE_SERVER) };

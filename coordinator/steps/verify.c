@@ -128,7 +128,7 @@ static void verify_cilium(const struct step_env *env, struct seen *s,
 			  struct kube *k)
 {
 	struct cni_want want = {
-		.host = env->spec->control_plane.endpoint.v,
+		.host = spec_api_address(env->spec),
 		.port = (uint16_t)env->spec->control_plane.port.v,
 		.nodes = spec_count(env->spec, SPEC_ROLE_SERVER),
 	};

@@ -230,6 +230,7 @@ static const char single[] =
 static void overrides_merge(void **state)
 {
 	struct spec *spec = load_text(single, 0);
+	struct ip_addr api = spec_api_address(spec);
 	struct desired *d = derive(spec, "s");
 
 	(void)state;
@@ -244,8 +245,7 @@ static void overrides_merge(void **state)
 	assert_true(spec_waived(spec, 0, RESOURCE_MODULES, "nfs"));
 	assert_false(spec_waived(spec, 1, RESOURCE_MODULES, "nfs"));
 	assert_true(spec_waived(spec, 1, RESOURCE_MODULES, "a"));
-	assert_int_equal(ip_addr_cmp(spec_api_address(spec),
-				     &spec->nodes[0].address.v), 0);
+	assert_int_equal(ip_addr_cmp(&api, &spec->nodes[0].address.v), 0);
 	(void)desired_free(d);
 	d = derive(spec, "w");
 	assert_true(d->iscsid);
@@ -278,6 +278,7 @@ static void a42_sans(void **state)
 static void a34_founder_and_tolerance(void **state)
 {
 	struct spec *spec = load_text(NULL, 0);
+	struct ip_addr api = spec_api_address(spec);
 	size_t founder = 9;
 
 	(void)state;
@@ -288,8 +289,8 @@ static void a34_founder_and_tolerance(void **state)
 	assert_int_equal(spec_tolerance(3), 1);
 	assert_int_equal(spec_tolerance(4), 1);
 	assert_int_equal(spec_tolerance(5), 2);
-	assert_int_equal(ip_addr_cmp(spec_api_address(spec),
-				     &spec->control_plane.endpoint.v), 0);
+	assert_int_equal(ip_addr_cmp(&api, &spec->control_plane.endpoint.v),
+			 0);
 	assert_non_null(spec_k3s_sha256(spec, "amd64"));
 	assert_null(spec_k3s_sha256(spec, "arm64"));
 	(void)spec_free(spec);
