@@ -444,6 +444,7 @@ int enroll_approve(struct enroll *e, const char *fingerprint,
 {
 	struct store_pending p;
 	struct applicant *a, *next;
+	struct fleet_node *machine;
 	struct fault why;
 	int r;
 
@@ -459,6 +460,12 @@ int enroll_approve(struct enroll *e, const char *fingerprint,
 		return fault_set(f, -EEXIST, name,
 				 "is the name of another node: revoke that "
 				 "one first, or give another with --name");
+	machine = fleet_by_machine(e->fleet, p.machine_id, NULL);
+	if (machine)	/* TL-01: an approval would not help it */
+		return fault_set(f, -EEXIST, fingerprint,
+				 "has the machine-id of node %s: give it a new "
+				 "/etc/machine-id, or revoke that node first",
+				 machine->row.name);
 	r = store_pending_decide(e->store, p.report_key, name, false, f);
 	if (r < 0)
 		return r;

@@ -10,5 +10,3 @@ $(BUILD)/tests/fleet/fleetctl: $(call objs,tests/fleet/fleetctl) \
 		$(call lib,coord spec tls proto common)
 	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_coord) $(LIBS_tls) $(LIBS_spec) $(LIBS_proto)
 
-check-fleet: all tests
-	$(PROVE) tests/fleet/*.t

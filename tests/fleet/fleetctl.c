@@ -8,6 +8,7 @@
  *   serial NODE N        N orders begun at once, finished in order
  *   stream NODE BYTES    that many bytes there and back
  *   held NODE            why the node is held
+ *   desire NODE 6443     a desired state with every resource off
  *   keep                 secret, value and founding record, there and back
  *
  * Exit 0, or 1 with "error ERRNO object: text" on standard output.
@@ -198,6 +199,32 @@ static int stream(struct control *c, const char *node, size_t size,
 			there_and_back(fd, size, f);
 }
 
+static int desire(struct control *c, const char *node, uint16_t port,
+		  struct fault *f)
+{
+	struct order o = { .kind = ORDER_SET_DESIRED };
+	struct up *u = NULL;
+	int r;
+
+	o.desired = desired_new();
+	if (!o.desired)
+		return -ENOMEM;
+	free(o.desired->node);
+	o.desired->node = strdup(node);
+	o.desired->generation = 1;
+	o.desired->cluster.port = port;
+	for (int i = 0; i < RESOURCE_MAX; i++)
+		o.desired->modes[i] = MODE_OFF;
+	(void)ip_addr_parse("127.0.0.1", &o.desired->cluster.node_address);
+	r = control_order(c, node, &o, in(10), &u, f);
+	(void)desired_free(o.desired);
+	if (r < 0)
+		return r;
+	(void)printf("%d %s\n", (int)u->result.code, u->result.text);
+	(void)up_free(u);
+	return 0;
+}
+
 static int held(struct control *c, const char *node, struct fault *f)
 {
 	struct control_nodes nodes;
@@ -269,6 +296,8 @@ static int run(struct control *c, int argc, char **argv, struct fault *f)
 		return wait_nodes(c, (size_t)atol(argv[3]), atol(argv[4]), f);
 	if (strcmp(verb, "facts") == 0)
 		return one_order(c, argv[3], atol(argv[4]), f);
+	if (strcmp(verb, "desire") == 0)
+		return desire(c, argv[3], (uint16_t)atol(argv[4]), f);
 	if (strcmp(verb, "serial") == 0)
 		return serial(c, argv[3], (size_t)atol(argv[4]), f);
 	if (strcmp(verb, "stream") == 0)
