@@ -56,7 +56,8 @@ AGENT += nl/nl_notify nl/nl_reply nl/nl_sock nl/rtnl nl/rtnl_msg nl/rtnl_text
 AGENT += bus/bus bus/systemd1 bus/systemd1_unit bus/timedate1
 AGENT += nl/nft nl/nft_batch nl/nft_diff nl/nft_expr nl/nft_model nl/nft_msg \
 	armed armed_text res/killswitch res/killswitch_plan \
-	res/killswitch_tables
+	res/killswitch_tables res/routing res/routing_plan res/routing_record \
+	res/routing_steps res/routing_want
 LINK := agent_conn config cred dial link stream streams tls_session
 COORD := addon ask bringup cluster cni cni_manifest desire founding gate k3s_server kube kube_read kubeconfig manifests members progress sequencer vip yaml_out \
 	steps/preflight steps/baseline steps/founder steps/joiners steps/kubevip \
@@ -89,7 +90,7 @@ lib = $(patsubst %,$(BUILD)/lib%.a,$(1))
 
 TESTS_UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 # netns programs share world.c and run by tests/netns/NAME.t
-TESTS_NETNS := $(addprefix $(BUILD)/tests/netns/,killswitch)
+TESTS_NETNS := $(addprefix $(BUILD)/tests/netns/,killswitch routing)
 
 .PHONY: all help deps demo demo-clean check check-unit check-san check-netns check-node \
 	check-vm check-fleet check-long lint lint-fast install clean tests bench

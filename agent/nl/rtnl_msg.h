@@ -20,7 +20,7 @@
 
 /*
  * The protocol number of every route and rule we make (H32); also in
- * units/garboard.conf for rt_protos.d. 0x67 is 'g'.
+ * units/rt_protos.d/garboard.conf. 0x67 is 'g'.
  */
 #define RTNL_PROTO_GARBOARD 0x67
 

@@ -1,0 +1,210 @@
+#include "agent/res/routing_plan.h"
+
+#include <errno.h>
+#include <linux/rtnetlink.h>
+#include <stdio.h>
+#include <string.h>
+
+struct plan {
+	const struct routing_seen *seen;
+	struct routing_steps steps;
+	struct item_list *items;
+	struct change_list *changes;
+};
+
+static void format_record(const struct routing_record *r, char *text,
+			  size_t size)
+{
+	char buf[IP_TEXT_MAX];
+	size_t used = 0, i;
+
+	text[0] = '\0';
+	for (i = 0; i < r->n && used < size; i++)
+		used += (size_t)snprintf(text + used, size - used, "%s%s=%s",
+					 i ? " " : "", r->v[i].tunnel,
+					 ip_addr_format(&r->v[i].addr, buf));
+}
+
+/* What the step is about has and shall have, as text. */
+static void step_texts(const struct plan *p, const struct routing_step *s,
+		       char *have, char *want, size_t size)
+{
+	char text[RTNL_TEXT_MAX];
+
+	if (s->kind == ROUTING_RECORD) {
+		format_record(&p->seen->record, have, size);
+		format_record(&p->steps.record, want, size);
+		return;
+	}
+	(void)snprintf(have, size, "%s",
+		       s->in_sync || s->op == CHANGE_REMOVE ? "there" : "");
+	(void)snprintf(want, size, "%s",
+		       s->op == CHANGE_REMOVE ? "" : "there");
+	if (s->replaces)
+		(void)snprintf(have, size, "%s",
+			       rtnl_route_format(&s->old, NULL, text));
+}
+
+static int report_step(struct plan *p, const struct routing_step *s)
+{
+	char have[CHANGE_TEXT_MAX], want[CHANGE_TEXT_MAX];
+	enum item_state state = ITEM_DRIFTED;
+	int r;
+
+	step_texts(p, s, have, want, sizeof(have));
+	if (s->in_sync)
+		state = ITEM_IN_SYNC;
+	else if (s->op == CHANGE_ADD)
+		state = ITEM_ABSENT;
+	r = item_list_add(p->items, s->key, state, have, want, "");
+	if (r < 0 || s->in_sync)
+		return r;
+	return change_list_add(p->changes, s->op, s->key, have, want);
+}
+
+/* Whether traffic of the table could leave by another way than its own. */
+static bool leads_past(const struct plan *p, const struct rtnl_route *route)
+{
+	const struct desired_egress *e = &p->steps.next.d->egress;
+	const struct routing_tunnel *t;
+	size_t i;
+
+	if (route->protocol == RTNL_PROTO_GARBOARD ||
+	    route->type != RTN_UNICAST)
+		return false;
+	for (i = 0; i < e->n_tunnels; i++) {
+		if (e->tunnels[i].table != route->table)
+			continue;
+		t = routing_seen_tunnel(p->seen, e->tunnels[i].name);
+		return !t || !t->link.index || route->oif != t->link.index;
+	}
+	return false;
+}
+
+static int report_foreign(struct plan *p)
+{
+	char key[ROUTING_KEY_MAX], text[RTNL_TEXT_MAX];
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < p->seen->tables.n && r == 0; i++) {
+		const struct rtnl_route *route = &p->seen->tables.v[i];
+
+		if (!leads_past(p, route))
+			continue;
+		(void)snprintf(key, sizeof(key), "foreign route table %u: %s",
+			       route->table,
+			       rtnl_route_format(route, NULL, text));
+		r = item_list_add(p->items, key, ITEM_BLOCKED, "there", "",
+				  "another program's route in a tunnel's table "
+				  "leads past the tunnel: remove it");
+	}
+	return r;
+}
+
+/* 0.0.0.0/0, or the halves of it that some clients set instead (A21). */
+static int report_main(struct plan *p)
+{
+	char key[ROUTING_KEY_MAX], text[RTNL_TEXT_MAX];
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < p->seen->main.n && r == 0; i++) {
+		const struct rtnl_route *route = &p->seen->main.v[i];
+
+		if (route->dst.len > 1 || route->type != RTN_UNICAST)
+			continue;
+		(void)snprintf(key, sizeof(key), "main table: %s",
+			       rtnl_route_format(route, NULL, text));
+		r = item_list_add(p->items, key, ITEM_BLOCKED, "there", "",
+				  "the tunnel became the node's default route: "
+				  "ignore pushed routes (route-noexec, "
+				  "Table=off)");
+	}
+	return r;
+}
+
+static int report_tunnel(struct plan *p, const struct desired_tunnel *t)
+{
+	const struct routing_tunnel *seen =
+		routing_seen_tunnel(p->seen, t->name);
+	char key[ROUTING_KEY_MAX];
+	size_t i;
+
+	(void)snprintf(key, sizeof(key), "tunnel %.15s", t->name);
+	for (i = 0; i < p->steps.record.n; i++)
+		if (strcmp(p->steps.record.v[i].tunnel, t->name) == 0)
+			break;
+	if (i == p->steps.record.n)
+		return item_list_add(p->items, key, ITEM_PENDING, "", "up",
+				     "its address was never seen, so nothing "
+				     "is steered yet");
+	if (!seen || !seen->link.index)
+		return item_list_add(p->items, key, ITEM_PENDING, "away", "up",
+				     "there is no such device: its traffic is "
+				     "unreachable");
+	if (!(seen->link.flags & IFF_UP))
+		return item_list_add(p->items, key, ITEM_PENDING, "down",
+				     "up", "its traffic is unreachable");
+	return item_list_add(p->items, key, ITEM_IN_SYNC, "up", "up", "");
+}
+
+static int report_tunnels(struct plan *p)
+{
+	const struct desired_egress *e = &p->steps.next.d->egress;
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < e->n_tunnels && r == 0; i++)
+		if (routing_uses(e, i))
+			r = report_tunnel(p, &e->tunnels[i]);
+	return r;
+}
+
+static int report_faults(struct plan *p)
+{
+	int r = 0;
+
+	if (p->seen->armed_fault.err)
+		r = item_list_add(p->items, "armed record",
+				  ITEM_UNOBSERVABLE, "", "",
+				  p->seen->armed_fault.text);
+	if (r == 0 && p->seen->record_fault.err)
+		r = item_list_add(p->items, ROUTING_KEY_RECORD,
+				  ITEM_UNOBSERVABLE, "", "",
+				  p->seen->record_fault.text);
+	return r;
+}
+
+static int make_plan(struct plan *p)
+{
+	size_t i;
+	int r = report_faults(p);
+
+	for (i = 0; i < p->steps.n && r == 0; i++)
+		r = report_step(p, &p->steps.v[i]);
+	if (r == 0)
+		r = report_tunnels(p);
+	if (r == 0)
+		r = report_foreign(p);
+	return r < 0 ? r : report_main(p);
+}
+
+int routing_plan(const struct desired *want, const void *seen,
+		 struct item_list *items, struct change_list *changes,
+		 struct fault *f)
+{
+	struct plan p = { .seen = seen, .items = items, .changes = changes };
+	int r;
+
+	if (p.seen->net_fault.err) {
+		r = item_list_add(items, "routing", ITEM_UNOBSERVABLE, "", "",
+				  p.seen->net_fault.text);
+		return r < 0 ? fault_errno(f, r, "routing", "plan") : 0;
+	}
+	r = routing_steps(want, seen, &p.steps);
+	if (r == 0)
+		r = make_plan(&p);
+	routing_steps_done(&p.steps);
+	return r < 0 ? fault_errno(f, r, "routing", "plan") : 0;
+}

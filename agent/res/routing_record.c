@@ -1,0 +1,127 @@
+#include "agent/res/routing_record.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/file.h"
+
+#define HEAD "garboard-routing-1"
+#define PATH_SIZE 512
+#define LINE_MAX_BYTES 96
+#define RECORD_SIZE_MAX (ROUTING_ADDRESSES_MAX * LINE_MAX_BYTES)
+
+int routing_record_add(struct routing_record *r, const char *tunnel,
+		       const struct ip_addr *addr)
+{
+	struct routing_address *a;
+	size_t i;
+
+	for (i = 0; i < r->n; i++)
+		if (strcmp(r->v[i].tunnel, tunnel) == 0 &&
+		    ip_addr_cmp(&r->v[i].addr, addr) == 0)
+			return 0;
+	if (r->n >= ROUTING_ADDRESSES_MAX)
+		return -E2BIG;
+	if (strlen(tunnel) >= sizeof(a->tunnel))
+		return -EINVAL;
+	a = &r->v[r->n++];
+	*a = (struct routing_address){ .addr = *addr };
+	(void)memcpy(a->tunnel, tunnel, strlen(tunnel));
+	return 0;
+}
+
+bool routing_record_equal(const struct routing_record *a,
+			  const struct routing_record *b)
+{
+	size_t i;
+
+	if (a->n != b->n)
+		return false;
+	for (i = 0; i < a->n; i++)
+		if (strcmp(a->v[i].tunnel, b->v[i].tunnel) != 0 ||
+		    ip_addr_cmp(&a->v[i].addr, &b->v[i].addr) != 0)
+			return false;
+	return true;
+}
+
+static int read_line(struct routing_record *r, char *line)
+{
+	char *save = NULL, *word = strtok_r(line, " ", &save);
+	char *tunnel = strtok_r(NULL, " ", &save);
+	char *text = strtok_r(NULL, " ", &save);
+	struct ip_addr addr;
+
+	if (!word || strcmp(word, "address") != 0 || !tunnel || !text ||
+	    strtok_r(NULL, " ", &save) || ip_addr_parse(text, &addr) < 0)
+		return -EINVAL;
+	return routing_record_add(r, tunnel, &addr);
+}
+
+static int read_text(char *text, struct routing_record *ret)
+{
+	char *save = NULL, *line = strtok_r(text, "\n", &save);
+	struct routing_record r = { .n = 0 };
+	bool ended = false;
+
+	if (!line || strcmp(line, HEAD) != 0)
+		return -EBADMSG;
+	while ((line = strtok_r(NULL, "\n", &save))) {
+		if (ended)
+			return -EBADMSG;
+		ended = strcmp(line, "end") == 0;
+		if (!ended && read_line(&r, line) < 0)
+			return -EBADMSG;
+	}
+	if (!ended)
+		return -EBADMSG;
+	*ret = r;
+	return 0;
+}
+
+int routing_record_load(const char *state_dir, struct routing_record *ret,
+			struct fault *f)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[PATH_SIZE];
+	size_t size;
+	int r;
+
+	(void)snprintf(path, sizeof(path), "%s/ours/routing", state_dir);
+	r = file_read(path, RECORD_SIZE_MAX, &text, &size, f);
+	if (r == -ENOENT) {
+		ret->n = 0;
+		return 0;
+	}
+	if (r < 0)
+		return r;
+	r = read_text(text, ret);
+	if (r < 0)
+		return fault_set(f, r, path, "damaged: remove it when the "
+				 "tunnel is up, and it is written anew");
+	return 0;
+}
+
+int routing_record_save(const char *state_dir, const struct routing_record *r,
+			struct fault *f)
+{
+	char path[PATH_SIZE], buf[IP_TEXT_MAX], text[RECORD_SIZE_MAX];
+	size_t used, i;
+	int err;
+
+	used = (size_t)snprintf(text, sizeof(text), HEAD "\n");
+	for (i = 0; i < r->n; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used,
+					 "address %.15s %.45s\n",
+					 r->v[i].tunnel,
+					 ip_addr_format(&r->v[i].addr, buf));
+	used += (size_t)snprintf(text + used, sizeof(text) - used, "end\n");
+	(void)snprintf(path, sizeof(path), "%s/ours", state_dir);
+	err = file_mkdirs(path, 0700, f);
+	if (err < 0)
+		return err;
+	(void)snprintf(path, sizeof(path), "%s/ours/routing", state_dir);
+	return file_write(path, 0600, text, used, f);
+}

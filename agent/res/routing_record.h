@@ -1,0 +1,36 @@
+/*
+ * routing_record.h - the last addresses each tunnel was seen with, kept in
+ * state_dir/ours/routing (text, replaced atomically).
+ */
+#pragma once
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/fault.h"
+#include "common/ip.h"
+
+#define ROUTING_ADDRESSES_MAX 256
+
+struct routing_address {
+	char tunnel[IF_NAMESIZE];
+	struct ip_addr addr;
+};
+
+struct routing_record {
+	struct routing_address v[ROUTING_ADDRESSES_MAX];
+	size_t n;
+};
+
+/* Absent: an empty record. Damaged: -EBADMSG. */
+int routing_record_load(const char *state_dir, struct routing_record *ret,
+			struct fault *f);
+int routing_record_save(const char *state_dir, const struct routing_record *r,
+			struct fault *f);
+
+/* -E2BIG. An address that is there already is not added again. */
+int routing_record_add(struct routing_record *r, const char *tunnel,
+		       const struct ip_addr *addr);
+bool routing_record_equal(const struct routing_record *a,
+			  const struct routing_record *b);

@@ -1,0 +1,310 @@
+/* The steps of routing_plan.h: what there is against what is wanted. */
+#include <errno.h>
+#include <linux/fib_rules.h>
+#include <linux/rtnetlink.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "agent/res/routing_plan.h"
+
+struct list {
+	const struct routing_seen *seen;
+	struct routing_steps *steps;
+	int err;
+};
+
+static const char *family_name(uint8_t family)
+{
+	return family == AF_INET6 ? "ipv6" : "ipv4";
+}
+
+static const char *device_name(const struct routing_seen *seen, int index)
+{
+	size_t i;
+
+	for (i = 0; i < seen->n_tunnels; i++)
+		if (index && seen->tunnels[i].link.index == index)
+			return seen->tunnels[i].name;
+	return NULL;
+}
+
+static struct routing_step *add_step(struct list *l)
+{
+	struct routing_step *v;
+
+	if (l->err < 0)
+		return NULL;
+	if (l->steps->n >= ITEM_LIST_MAX) {
+		l->err = -E2BIG;
+		return NULL;
+	}
+	v = reallocarray(l->steps->v, l->steps->n + 1, sizeof(*v));
+	if (!v) {
+		l->err = -ENOMEM;
+		return NULL;
+	}
+	l->steps->v = v;
+	v += l->steps->n++;
+	(void)memset(v, 0, sizeof(*v));
+	return v;
+}
+
+static void route_step(struct list *l, enum change_op op, bool in_sync,
+		       const struct rtnl_route *route)
+{
+	struct routing_step *s = add_step(l);
+	char text[RTNL_TEXT_MAX];
+
+	if (!s)
+		return;
+	s->kind = ROUTING_ROUTE;
+	s->op = op;
+	s->in_sync = in_sync;
+	s->route = *route;
+	(void)snprintf(s->key, sizeof(s->key), "%s route table %u: %s",
+		       family_name(route->dst.addr.family), route->table,
+		       rtnl_route_format(route, device_name(l->seen,
+							    route->oif),
+					 text));
+}
+
+static void rule_step(struct list *l, enum change_op op, bool in_sync,
+		      const struct rtnl_rule *rule)
+{
+	struct routing_step *s = add_step(l);
+	char text[RTNL_TEXT_MAX];
+
+	if (!s)
+		return;
+	s->kind = ROUTING_RULE;
+	s->op = op;
+	s->in_sync = in_sync;
+	s->rule = *rule;
+	(void)snprintf(s->key, sizeof(s->key), "%s rule %s",
+		       family_name(rule->family),
+		       rtnl_rule_format(rule, text));
+}
+
+static const struct rtnl_route *find_route(const struct rtnl_routes *list,
+					   const struct rtnl_route *route)
+{
+	size_t i;
+
+	for (i = 0; i < list->n; i++)
+		if (rtnl_route_equal(&list->v[i], route))
+			return &list->v[i];
+	return NULL;
+}
+
+/* Where the kernel takes one route only: same prefix, table and metric. */
+static bool same_place(const struct rtnl_route *a, const struct rtnl_route *b)
+{
+	return a->table == b->table && a->metric == b->metric &&
+	       a->dst.addr.family == b->dst.addr.family &&
+	       a->dst.len == b->dst.len &&
+	       (a->dst.len == 0 ||
+		ip_addr_cmp(&a->dst.addr, &b->dst.addr) == 0);
+}
+
+static const struct rtnl_route *find_place(const struct rtnl_routes *list,
+					   const struct rtnl_route *route)
+{
+	size_t i;
+
+	for (i = 0; i < list->n; i++)
+		if (same_place(&list->v[i], route))
+			return &list->v[i];
+	return NULL;
+}
+
+static const struct rtnl_rule *find_rule(const struct rtnl_rules *list,
+					 const struct rtnl_rule *rule)
+{
+	size_t i;
+
+	for (i = 0; i < list->n; i++)
+		if (rtnl_rule_equal(&list->v[i], rule))
+			return &list->v[i];
+	return NULL;
+}
+
+static void wanted_routes(struct list *l, const struct routing_want *want)
+{
+	size_t i;
+
+	for (i = 0; i < want->routes.n; i++) {
+		const struct rtnl_route *w = &want->routes.v[i], *old;
+
+		if (find_route(&l->seen->ours, w)) {
+			route_step(l, CHANGE_SET, true, w);
+			continue;
+		}
+		old = find_place(&l->seen->ours, w);
+		route_step(l, old ? CHANGE_SET : CHANGE_ADD, false, w);
+		if (old && l->err == 0) {
+			l->steps->v[l->steps->n - 1].replaces = true;
+			l->steps->v[l->steps->n - 1].old = *old;
+		}
+	}
+}
+
+static void wanted_rules(struct list *l, const struct routing_want *want)
+{
+	size_t i;
+
+	for (i = 0; i < want->rules.n; i++)
+		rule_step(l, CHANGE_ADD,
+			  find_rule(&l->seen->rules, &want->rules.v[i]),
+			  &want->rules.v[i]);
+}
+
+static void unwanted_rules(struct list *l, const struct routing_want *want)
+{
+	size_t i;
+
+	for (i = 0; i < l->seen->rules.n; i++) {
+		const struct rtnl_rule *r = &l->seen->rules.v[i];
+
+		if (r->protocol == RTNL_PROTO_GARBOARD &&
+		    !find_rule(&want->rules, r))
+			rule_step(l, CHANGE_REMOVE, false, r);
+	}
+}
+
+static void unwanted_routes(struct list *l, const struct routing_want *want)
+{
+	size_t i;
+
+	for (i = 0; i < l->seen->ours.n; i++) {
+		const struct rtnl_route *r = &l->seen->ours.v[i];
+
+		/* One in the place of a wanted one goes with its step. */
+		if (!find_route(&want->routes, r) &&
+		    !find_place(&want->routes, r))
+			route_step(l, CHANGE_REMOVE, false, r);
+	}
+}
+
+/* A lookup of the whole table for everybody, wherever it was moved to. */
+static bool has_lookup(const struct rtnl_rules *rules, uint8_t family,
+		       uint32_t table)
+{
+	size_t i;
+
+	for (i = 0; i < rules->n; i++) {
+		const struct rtnl_rule *r = &rules->v[i];
+
+		if (r->family == family && r->table == table && !r->extra &&
+		    r->action == FR_ACT_TO_TBL && !r->src.len &&
+		    !r->dst.len && !r->mask && !r->mark && !r->iif[0])
+			return true;
+	}
+	return false;
+}
+
+/* The kernel's own rules, which others have been seen to remove (RT-01). */
+static void kernel_rules(struct list *l)
+{
+	static const struct {
+		uint8_t family;
+		uint32_t priority, table;
+	} v[] = {
+		{ AF_INET, 0, RT_TABLE_LOCAL },
+		{ AF_INET, 32766, RT_TABLE_MAIN },
+		{ AF_INET, 32767, RT_TABLE_DEFAULT },
+		{ AF_INET6, 0, RT_TABLE_LOCAL },
+		{ AF_INET6, 32766, RT_TABLE_MAIN },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(v) / sizeof(v[0]); i++) {
+		struct rtnl_rule rule = {
+			.family = v[i].family,
+			.priority = v[i].priority,
+			.table = v[i].table,
+			.action = FR_ACT_TO_TBL,
+			.protocol = RTPROT_KERNEL,
+		};
+
+		if (rule.family == AF_INET6 && !l->seen->ipv6)
+			continue;
+		rule_step(l, CHANGE_ADD,
+			  has_lookup(&l->seen->rules, rule.family, rule.table),
+			  &rule);
+	}
+}
+
+static void record_step(struct list *l)
+{
+	struct routing_step *s;
+
+	if (l->seen->record_fault.err || l->seen->armed_fault.err ||
+	    (l->steps->record.n == 0 && l->seen->record.n == 0))
+		return;
+	s = add_step(l);
+	if (!s)
+		return;
+	s->kind = ROUTING_RECORD;
+	s->op = l->seen->record.n ? CHANGE_SET : CHANGE_ADD;
+	s->in_sync = routing_record_equal(&l->steps->record,
+					  &l->seen->record);
+	(void)snprintf(s->key, sizeof(s->key), ROUTING_KEY_RECORD);
+}
+
+void routing_steps_done(struct routing_steps *s)
+{
+	free(s->v);
+	s->v = NULL;
+	s->n = 0;
+	armed_done(&s->next);
+}
+
+static int make_steps(const struct routing_seen *seen,
+		      struct routing_steps *steps)
+{
+	struct list l = { seen, steps, 0 };
+	struct routing_want want = { 0 };
+	int r;
+
+	r = routing_next_record(seen, &steps->next.d->egress,
+				&steps->record);
+	if (r == 0)
+		r = routing_want(&steps->next.d->egress, seen,
+				 &steps->record, &want);
+	if (r < 0)
+		return r;
+	kernel_rules(&l);
+	record_step(&l);
+	wanted_routes(&l, &want);
+	wanted_rules(&l, &want);
+	/* What cannot be known to be superfluous is not removed. */
+	if (!seen->armed_fault.err && !seen->record_fault.err) {
+		unwanted_rules(&l, &want);
+		unwanted_routes(&l, &want);
+	}
+	routing_want_done(&want);
+	return l.err;
+}
+
+int routing_steps(const struct desired *want, const struct routing_seen *seen,
+		  struct routing_steps *ret_steps)
+{
+	struct armed none = ARMED_INIT;
+	int r;
+
+	*ret_steps = (struct routing_steps){ 0 };
+	none.d = desired_new();
+	if (!none.d)
+		return -ENOMEM;
+	r = armed_merge(&want->egress,
+			seen->armed.d ? &seen->armed : &none,
+			&ret_steps->next);
+	armed_done(&none);
+	if (r == 0)
+		r = make_steps(seen, ret_steps);
+	if (r < 0)
+		routing_steps_done(ret_steps);
+	return r;
+}
