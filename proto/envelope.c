@@ -166,12 +166,13 @@ enum envelope_reason envelope_verify(const void *bytes, size_t size,
 		return why;
 	if (e.header.direction != expect->direction)
 		return ENVELOPE_WRONG_DIRECTION;
-	if (memcmp(e.header.cluster_id, expect->cluster_id, ENVELOPE_ID_SIZE))
+	if (memcmp(e.header.cluster_id, expect->cluster_id,
+		   ENVELOPE_ID_SIZE) != 0)
 		return ENVELOPE_FOREIGN_CLUSTER;
-	if (memcmp(e.header.node_id, expect->node_id, ENVELOPE_ID_SIZE))
+	if (memcmp(e.header.node_id, expect->node_id, ENVELOPE_ID_SIZE) != 0)
 		return ENVELOPE_OTHER_NODE;
 	key_id(expect->public_key, id);
-	if (memcmp(e.header.key_id, id, KEY_ID_SIZE))
+	if (memcmp(e.header.key_id, id, KEY_ID_SIZE) != 0)
 		return ENVELOPE_UNKNOWN_KEY;
 	body = ENVELOPE_HEADER_SIZE + e.header.length;
 	if (!key_verify(expect->public_key, CONTEXT, bytes, body,

@@ -59,10 +59,8 @@ static void on_result(void *userdata, const uint8_t id[STREAM_ID_SIZE], int r,
 	struct streams *s = userdata;
 	uint8_t body[STREAM_ID_SIZE + 4 + TEXT_MAX];
 	uint32_t code = htobe32((uint32_t)(r < 0 ? -r : 0));
-	size_t n = strlen(text);
+	size_t n = strnlen(text, TEXT_MAX);
 
-	if (n > TEXT_MAX)
-		n = TEXT_MAX;
 	memcpy(body, id, STREAM_ID_SIZE);
 	memcpy(body + STREAM_ID_SIZE, &code, sizeof(code));
 	memcpy(body + STREAM_ID_SIZE + 4, text, n);

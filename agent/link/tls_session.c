@@ -111,7 +111,7 @@ static int transmit(struct tls_session *s, struct fault *f)
 static int run(struct tls_session *s)
 {
 	struct fault f = FAULT_INIT;
-	uint32_t events = s->hold ? 0 : EPOLLIN;
+	uint32_t events;
 	int r;
 
 	r = receive(s, &f);
