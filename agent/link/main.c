@@ -8,6 +8,7 @@
 
 #include "agent/link/link.h"
 #include "common/log.h"
+#include "common/trim.h"
 #include "proto/keys.h"
 
 /* SIGTERM and SIGINT end the loop; a lost peer is an error code, not a
@@ -56,6 +57,7 @@ int main(int argc, char **argv)
 			  f.err ? f.text : strerror(-r));
 	} else {
 		(void)sd_notify(0, "READY=1\nSTATUS=waiting for garboard-agent");
+		trim_memory();
 		r = sd_event_loop(event);
 	}
 	(void)link_free(link);

@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 
 #include "common/cleanup.h"
+#include "common/trim.h"
 #include "proto/frame.h"
 
 /* A whole record: OpenSSL then never holds decrypted bytes back, and the
@@ -23,6 +24,7 @@ struct tls_session {
 	usec ping;
 	unsigned int silent;	/* pings without a byte in return */
 	bool hold;
+	bool rested;		/* the memory of the handshake is given back */
 };
 
 DEFINE_CLEANUP(session, struct tls_session, tls_session_free)
@@ -158,6 +160,9 @@ static int on_ping(sd_event_source *source, uint64_t now, void *userdata)
 		return end(s, fault_set(&f, -ETIMEDOUT, "coordinator",
 					"has been silent for %u pings",
 					s->silent), &f);
+	if (!s->rested)
+		trim_memory();
+	s->rested = true;
 	s->silent++;
 	(void)frame_writer_put(&s->writer, FRAME_PING, NULL, 0);
 	(void)sd_event_source_set_time_relative(source, s->ping);

@@ -64,7 +64,7 @@ unlike "$(on cat "/proc/$pid/cmdline" "/proc/$pid/environ" | tr '\0' '\n')" \
 	'trust-root|PRIVATE' "no secret in its arguments or environment"
 kb=$(on sed -n 's/^Pss: *\([0-9]*\) kB/\1/p' "/proc/$pid/smaps_rollup")
 diag "proportional memory: $kb kB"
-ok "it is small: at most 3.5 MB proportional" test "$kb" -le 3500
+ok "it is small: at most 2.5 MB proportional" test "$kb" -le 2500
 
 # The agent's side of the socket, and nobody behind the address.
 cat >"$tmp/agent.py" <<'X'

@@ -18,6 +18,7 @@
 #include "common/file.h"
 #include "common/ip.h"
 #include "common/parse.h"
+#include "common/trim.h"
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -217,6 +218,24 @@ static void files(void **state)
 	(void)rmdir(dir);
 }
 
+/* What was written or relocated must survive; only clean pages go. */
+static void trim_loses_nothing(void **state)
+{
+	static int written = 1;
+	static const char *const relocated[] = { "a", "b" };
+	char *heap = strdup("kept");
+	uint64_t v = 0;
+
+	(void)state;
+	written = 42;
+	trim_memory();
+	assert_int_equal(written, 42);
+	assert_string_equal(relocated[1], "b");
+	assert_string_equal(heap, "kept");
+	assert_int_equal(parse_u64("7", 10, &v), 0);
+	free(heap);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -225,6 +244,7 @@ int main(void)
 		cmocka_unit_test(labels),    cmocka_unit_test(jitter),
 		cmocka_unit_test(faults),    cmocka_unit_test(changes),
 		cmocka_unit_test(files),
+		cmocka_unit_test(trim_loses_nothing),
 	};
 
 	return cmocka_run_group_tests_name("common", tests, NULL, NULL);
