@@ -154,8 +154,6 @@ check-node: all tests
 	$(PROVE) tests/node/*.t
 check-vm: all
 	$(PROVE) tests/vm/*.t
-check-fleet: all tests
-	$(PROVE) tests/fleet/*.t
 # Everything at real intervals and every pair of faults; takes hours.
 check-long: check
 	GARBOARD_LONG=1 $(MAKE) check-netns check-node check-vm check-fleet
@@ -187,12 +185,11 @@ install: all
 	install -D -m 755 $(BUILD)/garboard $D/bin/garboard
 	install -D -m 755 $(BUILD)/garboard-agent $D/sbin/garboard-agent
 	install -D -m 755 $(BUILD)/garboard-link $D/lib/garboard/garboard-link
-	install -D -m 644 -t $D/lib/systemd/system units/*.service
+	install -D -m 644 -t $D/lib/systemd/system units/*.service units/*.socket
 	install -D -m 644 -t $D/lib/sysusers.d units/sysusers.d/garboard.conf
-	install -D -m 644 -t $D/lib/tmpfiles.d units/tmpfiles.d/garboard.conf
-	install -D -m 644 -t $D/share/man/man1 man/*.1
-	install -D -m 644 -t $D/share/man/man5 man/*.5
-	install -D -m 644 -t $D/share/man/man8 man/*.8
+	install -D -m 644 -t $D/lib/tmpfiles.d units/tmpfiles.d/*.conf
+	for m in $(wildcard man/*.[1-8]); do \
+		install -D -m 644 $$m $D/share/man/man$${m##*.}/$${m##*/}; done
 
 clean:
 	rm -rf $(BUILD)

@@ -31,7 +31,18 @@ cluster_nodes() { # N
 	for i in $(seq 1 "$1"); do echo "server-$i"; done
 }
 
-# Modules and iscsid are the host's in a lab: observed, and waived by name.
+# Modules, iscsid and all but net.* are the host's in a lab: the first two are
+# observed and waived by name, the sysctls are wanted as they are.
+cluster_host_sysctls() {
+	local key
+	for key in fs.inotify.max_user_instances fs.inotify.max_user_watches \
+		vm.overcommit_memory vm.panic_on_oom kernel.panic \
+		kernel.panic_on_oops kernel.keys.root_maxkeys \
+		kernel.keys.root_maxbytes; do
+		echo "    $key: $(cat "/proc/sys/${key//.//}")"
+	done
+}
+
 cluster_spec() { # N FILE
 	local i sum
 	sum=$(sha256sum "$cluster_k3s" | cut -d' ' -f1)
@@ -58,7 +69,9 @@ cluster_spec() { # N FILE
 		baseline:
 		  timezone: Etc/UTC
 		  sysctl:
-		    net.ipv4.conf.all.arp_ignore: 0
+		X
+		cluster_host_sysctls
+		cat <<-X
 		  modes: {modules: observe, iscsid: observe}
 		  waivers: [modules, iscsid]
 		nodes:
@@ -77,19 +90,26 @@ cluster_image() {
 		install >"$cluster_dir/install.log" 2>&1 || return 1
 	rm -rf "$image/usr/bin" "$image/usr/share"
 	install -D -m 755 "$cluster_k3s" "$image/usr/local/bin/k3s"
-	mkdir -p "$image/etc/garboard"
-	cp -r "$cluster_dir/bundle" "$image/etc/garboard/bundle"
-	chmod -R u=rwX,go=rX "$image/etc/garboard"
 	tar -C "$image" --owner=root:0 --group=root:0 -cf "$cluster_dir/image.tar" .
 }
 
+# What `enroll bundle` writes goes into the image; here one for each machine.
+cluster_bundle() { # NODE
+	gb enroll bundle -f "$cluster_dir/cluster.yaml" --token --node "$1" \
+		-o "$cluster_dir/bundle-$1" &&
+	tar -C "$cluster_dir/bundle-$1" --owner=root:0 --group=root:0 -cf - . |
+	node_exec "$1" sh -ec 'mkdir -p -m 700 /etc/garboard/bundle
+		tar -C /etc/garboard/bundle -xf - --no-same-owner'
+}
+
 cluster_install() { # NODE
+	cluster_bundle "$1" &&
 	node_exec "$1" tar -C / -xf - --no-same-owner <"$cluster_dir/image.tar" &&
 	node_exec "$1" sh -ec '
 		systemd-sysusers
 		systemd-tmpfiles --create
 		systemctl daemon-reload
-		systemctl enable --now --no-block garboard-agent garboard-link'
+		systemctl enable --now garboard-agent garboard-link'
 }
 
 cluster_connected() { # N
@@ -136,9 +156,6 @@ cluster_make() { # N [TIE-PID]
 	gb init -f "$cluster_dir/cluster.yaml" >"$cluster_dir/init.log" 2>&1 ||
 		return 1
 	cluster_serve_start
-	gb enroll bundle -f "$cluster_dir/cluster.yaml" \
-		--out "$cluster_dir/bundle" --token \
-		>"$cluster_dir/bundle.log" 2>&1 || return 1
 	cluster_image || return 1
 	for node in $(cluster_nodes "$1"); do
 		cluster_install "$node" >"$cluster_dir/$node.log" 2>&1 ||
