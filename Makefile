@@ -177,8 +177,7 @@ lint: lint-fast all
 	tests/lint/tidy.sh "$(CPPFLAGS)"
 	tests/lint/man.sh
 
-include tests/standin/build.mk
-include tests/fleet/build.mk
+include tests/standin/build.mk tests/fleet/build.mk tests/fuzz/build.mk
 
 D := $(DESTDIR)$(PREFIX)
 install: all

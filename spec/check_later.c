@@ -15,34 +15,53 @@
 #define LOCAL_MAX 1024
 #define EXTRA_SANS_MAX (ORDER_LIST_MAX - DESIRED_SERVERS_MAX - 2)
 
+static void later_baseline(const struct spec_baseline *b,
+			   struct spec_report *r)
+{
+	size_t i;
+
+	if (b->swap.v == SPEC_SWAP_DISABLED)
+		spec_report(r, b->swap.pos,
+			    "swap: disabled is not yet carried out; swapoff "
+			    "and fstab stay yours (k3s runs either way)");
+	for (i = 0; i < b->n_mounts; i++)
+		spec_report(r, b->mounts[i].pos,
+			    "this mount is not yet made or checked; mount it "
+			    "before storage uses the path");
+	if (b->require.memory_tolerance.v)
+		spec_report(r, b->require.memory_tolerance.pos,
+			    "memoryTolerance is not yet checked");
+}
+
+/* `up` refuses these before it starts anything; the rest works today. */
+static void later_workers(const struct spec *spec, struct spec_report *r)
+{
+	size_t i;
+
+	for (i = 0; spec->k3s.manage.v && i < spec->n_nodes; i++) {
+		if (spec->nodes[i].role.v != SPEC_ROLE_WORKER)
+			continue;
+		spec_report(r, spec->nodes[i].role.pos,
+			    "joining workers is not yet supported: `up` "
+			    "refuses a spec with any (while k3s.manage is "
+			    "true)");
+		return;
+	}
+}
+
 CHECK(later)
 {
-	const struct spec_rollout *roll = &spec->rollout;
 	const struct spec_monitoring *mon = &spec->monitoring;
-	size_t i, k;
+	size_t i;
 
-	for (i = 0; i <= spec->n_nodes; i++) {
-		const struct spec_baseline *b =
-			i ? &spec->nodes[i - 1].baseline : &spec->baseline;
-
-		if (b->swap.v == SPEC_SWAP_DISABLED)
-			spec_report(r, b->swap.pos,
-				    "swap: disabled is not yet carried out; "
-				    "swapoff and fstab stay yours (k3s runs "
-				    "either way)");
-		for (k = 0; k < b->n_mounts; k++)
-			spec_report(r, b->mounts[k].pos,
-				    "this mount is not yet made or checked; "
-				    "mount it before storage uses the path");
-		if (b->require.memory_tolerance.v)
-			spec_report(r, b->require.memory_tolerance.pos,
-				    "memoryTolerance is not yet checked");
-	}
-	if (spec_given(roll->pos))
-		spec_report(r, roll->pos,
+	later_baseline(&spec->baseline, r);
+	for (i = 0; i < spec->n_nodes; i++)
+		later_baseline(&spec->nodes[i].baseline, r);
+	later_workers(spec, r);
+	if (spec_given(spec->rollout.pos))
+		spec_report(r, spec->rollout.pos,
 			    "rollout is not yet followed: the baseline goes to "
-			    "all nodes at once, workers join one at a time, "
-			    "nothing is drained");
+			    "all nodes at once and nothing is drained");
 	if (mon->listen.v && strcmp(mon->listen.v, "none") != 0)
 		spec_report(r, mon->listen.pos,
 			    "monitoring.listen is not yet served; use "
@@ -61,6 +80,10 @@ CHECK(later_error)
 		spec_report(r, chart->pos,
 			    "chart: only \"repo\" is supported yet; the chart "
 			    "would be fetched from there instead");
+	if (spec->k3s.source.v == SPEC_SOURCE_PUSH)
+		spec_report(r, spec->k3s.source.pos,
+			    "source: push is not yet supported; put the binary "
+			    "into the image");
 	if (net->pod_cidr.v.addr.family == AF_INET6)
 		spec_report(r, net->pod_cidr.pos,
 			    "podCidr: only IPv4 is supported yet");

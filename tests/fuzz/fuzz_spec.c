@@ -2,11 +2,7 @@
  * Any bytes as a spec: no crash, no leak, no spec beside an error, and
  * what was accepted can be derived and explained for every node.
  *
- * With libFuzzer:
- *   clang -g -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -I. -Ibuild/gen \
- *     tests/fuzz/fuzz_spec.c spec/[a-z]*.c common/[a-z]*.c build/libproto.a \
- *     -lyaml -lprotobuf-c -lcrypto -o build/fuzz_spec
- *   build/fuzz_spec -max_len=8192 -dict=tests/fuzz/spec.dict tests/fuzz/corpus_spec
+ * build.mk says how to run it with libFuzzer;
  * tests/unit/test_spec_fuzz.c runs the same function on a bounded number of
  * mutations of the same corpus.
  */

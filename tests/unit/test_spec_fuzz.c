@@ -16,7 +16,8 @@
 
 #include "common/cleanup.h"
 #include "common/file.h"
-#include "tests/fuzz/fuzz_spec.c"
+#include "spec/yaml.h"
+#include "tests/fuzz/fuzz_spec.h"
 
 #define CORPUS "tests/fuzz/corpus_spec"
 #define FILES_MAX 64

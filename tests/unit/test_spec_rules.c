@@ -65,7 +65,8 @@ static const char base[] =
 	"  - {name: n2, address: 192.0.2.12, match: {mac: "
 	"\"52:54:00:00:00:12\"}}\n"
 	"  - {name: n3, address: 192.0.2.13, match: {serial: CZ1}}\n"
-	"  - {name: n4, role: worker, address: 192.0.2.21, labels: {disk: "
+	"  - {name: n5, address: 192.0.2.15}\n"
+	"  - {name: n4, address: 192.0.2.21, labels: {disk: "
 	"ssd}, taints: [\"gw=x:NoSchedule\"]}\n";
 
 static const struct edit {
@@ -127,7 +128,8 @@ static const struct edit {
 	{ "servers-count", "  - {name: n3, address: 192.0.2.13, match: "
 	                   "{serial: CZ1}}\n",
 	  "", NULL },
-	{ "servers-count", "role: worker", "role: server", NULL },
+	{ "servers-count", "  - {name: n5, address: 192.0.2.15}\n", "",
+	  "  - {name: n5, address: 192.0.2.16}\n" },
 	{ "founder", "nodes:\n", "nodes: []\nxnodes:\n", NULL },
 	{ "single-mode", "{endpoint:", "{mode: single, endpoint:",
 	  "{mode: ha, endpoint:" },
@@ -141,7 +143,7 @@ static const struct edit {
 	{ "label-reserved", "disk: ssd", "garboard/cluster: y",
 	  "node.kubernetes.io/x: y" },
 	{ "restated", "k8s.example.net", "192.0.2.9", "192.0.2.10" },
-	{ "restated", "k8s.example.net", "192.0.2.12", "192.0.2.21" },
+	{ "restated", "k8s.example.net", "192.0.2.12", "192.0.2.99" },
 	{ "endpoint-node", "192.0.2.9", "192.0.2.12", "192.0.2.8" },
 	{ "endpoint-pool", "192.0.2.9", "192.0.2.215", "192.0.2.199" },
 	{ "gateway-vip", "gatewayVip: 192.0.2.200", "gatewayVip: 192.0.2.9",
@@ -237,6 +239,10 @@ static const struct edit {
 	  "  chart: repo\n  version: 1.20.1" },
 	{ "not-yet-supported", "  version: v1.36",
 	  "  registries: x.yaml\n  version: v1.36", NULL },
+	{ "not-yet-supported", "{name: n2,", "{name: n2, role: worker,", NULL },
+	{ "not-yet-supported", "  version: v1.36",
+	  "  source: push\n  version: v1.36",
+	  "  source: image\n  version: v1.36" },
 	{ "class-name", "    vpn:\n      pods", "    gaming:\n      "
 	                                        "pods", NULL },
 	{ "class-name", "  classes:\n", "  classes:\n    internet: "
@@ -251,7 +257,7 @@ static const struct edit {
 	  "{\"egress-class\": \"vpn\"}" },
 	{ "class-label", "{egress-class: vpn}", "{}", NULL },
 	{ "class-tunnel", "tunnel: wg0", "tunnel: wg1", "tunnel: \"wg0\"" },
-	{ "class-gateway", "[n4]", "[n5]", "[n4, n1]" },
+	{ "class-gateway", "[n4]", "[n9]", "[n4, n1]" },
 	{ "class-gateway", "      gateways: [n4]\n", "", NULL },
 	{ "class-mark", "0x2000, mask: 0x3f00", "0x200, mask: 0x3f00",
 	  "0x1000, mask: 0x1f00" },
@@ -451,7 +457,8 @@ static void severities(void **state)
 /* A35: "odd" alone is not believed; the message does the sum. */
 static void quorum_arithmetic(void **state)
 {
-	_cleanup_free_ char *text = edited("role: worker", "role: server");
+	_cleanup_free_ char *text = edited(
+		"  - {name: n5, address: 192.0.2.15}\n", "");
 	struct spec_problems p = SPEC_PROBLEMS_INIT;
 
 	(void)state;
