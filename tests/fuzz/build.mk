@@ -1,6 +1,6 @@
 # Fuzz targets: bounded runs are unit tests, long ones use libFuzzer:
-#   make build/fuzz_spec && build/fuzz_spec -max_len=8192 \
-#     -dict=tests/fuzz/spec.dict -max_total_time=600 tests/fuzz/corpus_spec
+#   make build/fuzz_spec && mkdir -p build/corpus && build/fuzz_spec -max_len=8192 \
+#     -dict=tests/fuzz/spec.dict -max_total_time=600 build/corpus tests/fuzz/corpus_spec
 $(BUILD)/tests/test_spec_fuzz: tests/fuzz/fuzz_spec.c
 
 $(BUILD)/fuzz_%: tests/fuzz/fuzz_%.c $(call lib,proto)
