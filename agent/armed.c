@@ -1,6 +1,7 @@
 #include "agent/armed.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,7 +115,7 @@ static int copy_class(const struct desired_egress *from,
 	if (c->tunnel < from->n_tunnels)
 		r = copy_tunnel(&from->tunnels[c->tunnel], to, &copy->tunnel);
 	else
-		copy->gateway = false;	/* no tunnel to go through */
+		copy->tunnel = SIZE_MAX;
 	if (r == 0)
 		r = copy_prefixes(&c->pods, &copy->pods);
 	if (r == 0)
