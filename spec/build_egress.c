@@ -208,10 +208,16 @@ static void copy_prefixes(struct build *b, const struct spec_class *c,
 			  ip_prefix_format(&c->pool_cidr.v, buf),
 			  c->pool_cidr.pos);
 	}
+	/* Disjoint, as the local ranges: they become one interval set. */
 	for (i = 0; r == 0 && i < c->sources.n; i++) {
-		r = prefix_list_add(&out->sources, &c->sources.v[i].v);
+		const struct ip_prefix *p = &c->sources.v[i].v;
+
+		if (!covering(&out->sources, p)) {
+			drop_covered(&out->sources, p);
+			r = prefix_list_add(&out->sources, p);
+		}
 		build_say(b, "class", c->name.v,
-			  ip_prefix_format(&c->sources.v[i].v, buf),
+			  ip_prefix_format(p, buf),
 			  c->sources.v[i].pos);
 	}
 	if (r < 0)

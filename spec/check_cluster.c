@@ -5,6 +5,9 @@
 
 #include "spec/checks.h"
 
+/* More of them are refused by another rule, or are no mistake of a person. */
+#define ENDPOINTS_COMPARED 256
+
 static bool is_single(const struct spec *s)
 {
 	return s->control_plane.mode.v == SPEC_CP_SINGLE;
@@ -246,6 +249,61 @@ CHECK(label_reserved)
 	}
 }
 
+static void twice(const struct spec_strs *list, struct spec_report *r)
+{
+	size_t i, k;
+
+	for (i = 0; i < list->n; i++)
+		for (k = 0; k < i; k++)
+			if (strcmp(list->v[i].v, list->v[k].v) == 0) {
+				spec_report(r, list->v[i].pos,
+					    "%s is in this list twice",
+					    list->v[i].v);
+				break;
+			}
+}
+
+static void endpoint_twice(const struct spec_endpoints *list,
+			   struct spec_report *r)
+{
+	char a[IP_TEXT_MAX], b[IP_TEXT_MAX];
+	size_t i, k;
+
+	for (i = 0; i < list->n; i++)
+		for (k = 0; k < i; k++)
+			if (strcmp(ip_endpoint_format(&list->v[i].v, a),
+				   ip_endpoint_format(&list->v[k].v, b)) == 0) {
+				spec_report(r, list->v[i].pos,
+					    "%s is in this list twice", a);
+				break;
+			}
+}
+
+CHECK(duplicate_item)
+{
+	const struct spec_egress *e = &spec->egress;
+	size_t i;
+
+	twice(&spec->control_plane.extra_sans, r);
+	twice(&e->uplinks, r);
+	for (i = 0; i < e->n_classes; i++)
+		twice(&e->classes[i].gateways, r);
+	for (i = 0; i <= spec->n_nodes; i++) {
+		const struct spec_baseline *b =
+			i ? &spec->nodes[i - 1].baseline : &spec->baseline;
+
+		twice(&b->modules, r);
+		twice(&b->waivers, r);
+		if (i)
+			twice(&spec->nodes[i - 1].taints, r);
+	}
+	if (spec->coordinator.addresses.n <= ENDPOINTS_COMPARED)
+		endpoint_twice(&spec->coordinator.addresses, r);
+	for (i = 0; i < e->n_tunnels; i++)
+		if (e->tunnels[i].endpoints.n <= ENDPOINTS_COMPARED)
+			endpoint_twice(&e->tunnels[i].endpoints, r);
+}
+
 CHECK(san)
 {
 	const struct spec_strs *sans = &spec->control_plane.extra_sans;
@@ -270,10 +328,6 @@ CHECK(restated)
 		const struct spec_str *san = &sans->v[i];
 		struct ip_addr a;
 
-		for (k = 0; k < i; k++)
-			if (strcmp(sans->v[k].v, san->v) == 0)
-				spec_report(r, san->pos,
-					    "extraSans names %s twice", san->v);
 		if (ip_addr_parse(san->v, &a) < 0)
 			continue;
 		if (ip_addr_cmp(&a, &spec->control_plane.endpoint.v) == 0)

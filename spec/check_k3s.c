@@ -186,6 +186,25 @@ CHECK(k3s_arg)
 	}
 }
 
+CHECK(cluster_dns)
+{
+	size_t i;
+
+	for (i = 0; i < spec->k3s.n_config; i++) {
+		const struct spec_k3s_option *o = &spec->k3s.config[i];
+		struct ip_addr a;
+
+		if (strcmp(o->key.v, "cluster-dns") != 0 || o->values.n == 0)
+			continue;
+		if (ip_addr_parse(o->values.v[0].v, &a) < 0 ||
+		    !ip_prefix_contains(&spec->network.service_cidr.v, &a))
+			spec_report(r, o->values.v[0].pos,
+				    "cluster-dns %.64s is no address in "
+				    "network.serviceCidr",
+				    o->values.v[0].v);
+	}
+}
+
 /* ---- B35: keys that nothing would read ---- */
 
 CHECK(unused)

@@ -20,6 +20,7 @@ CHECK(node_address);
 CHECK(node_match);
 CHECK(node_range);
 CHECK(label_reserved);
+CHECK(duplicate_item);
 CHECK(san);
 CHECK(restated);
 
@@ -40,6 +41,7 @@ CHECK(k3s_owned);
 CHECK(k3s_unknown);
 CHECK(k3s_value);
 CHECK(k3s_arg);
+CHECK(cluster_dns);
 CHECK(unused);
 CHECK(cilium_clash);
 CHECK(cilium_conflict);

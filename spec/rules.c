@@ -78,6 +78,8 @@ static const struct spec_rule rules[] = {
 	ERROR("label-reserved", "",
 	      "Labels that the kubelet refuses, or that Garboard sets, are not "
 	      "written.", label_reserved),
+	ERROR("duplicate-item", "B36", "A list names each thing once.",
+	      duplicate_item),
 	WARN("restated", "A39 A42 B36 B38",
 	     "A name that derives is not written again.", restated),
 	ERROR("endpoint-node", "B76 A56",
@@ -110,6 +112,8 @@ static const struct spec_rule rules[] = {
 	      "k3s.config holds only keys of the allow-list.", k3s_unknown),
 	ERROR("k3s-value", "B33",
 	      "Values of k3s.config have the type of their key.", k3s_value),
+	ERROR("cluster-dns", "B38",
+	      "cluster-dns is an address in network.serviceCidr.", cluster_dns),
 	ERROR("k3s-arg", "A36 B38",
 	      "Component arguments do not undo what the spec says.", k3s_arg),
 	ERROR("unused", "B35",

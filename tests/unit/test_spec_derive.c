@@ -175,7 +175,8 @@ static const char box[] =
 	"87380\t1\"}\n"
 	"  modes: {iscsid: off, sysctl: observe}\n"
 	"egress:\n"
-	"  classes: {vpn: {sources: [198.51.100.64/28], tunnel: tun0}}\n"
+	"  classes: {vpn: {sources: [198.51.100.64/28, 198.51.100.0/25, "
+	"198.51.100.1], tunnel: tun0}}\n"
 	"  tunnels:\n"
 	"    tun0: {kind: openvpn, endpoints: [\"203.0.113.7:443/tcp\"], "
 	"table: 51820, rulePriority: 18200}\n"
@@ -198,6 +199,8 @@ static void one_box(void **state)
 	assert_int_equal(d->modes[RESOURCE_ISCSID], MODE_OFF);
 	assert_int_equal(d->modes[RESOURCE_SYSCTL], MODE_OBSERVE);
 	assert_int_equal(d->modes[RESOURCE_KILLSWITCH], MODE_ENFORCE);
+	assert_int_equal(d->egress.classes[0].sources.n, 1);
+	assert_int_equal(d->egress.classes[0].sources.v[0].len, 25);
 	assert_true(d->egress.classes[0].gateway);
 	assert_int_equal(d->egress.tunnels[0].kind, TUNNEL_OPENVPN);
 	assert_true(strlist_has(&d->egress.uplinks, "eno1"));
@@ -211,7 +214,7 @@ static const char single[] =
 	"apiVersion: garboard/v1\n"
 	"cluster: edge\n"
 	"coordinator: {addresses: [\"192.0.2.5:7643\"]}\n"
-	"controlPlane: {mode: single, extraSans: [b, a, \"2001:db8::1\", b]}\n"
+	"controlPlane: {mode: single, extraSans: [b, a, \"2001:db8::1\"]}\n"
 	"k3s: {version: v1.36.4+k3s1, sha256: {amd64: "
 	"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}}\n"
 	"cilium: {version: 1.20.1}\n"
