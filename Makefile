@@ -157,8 +157,6 @@ check-vm: all
 # Everything at real intervals and every pair of faults; takes hours.
 check-long: check
 	GARBOARD_LONG=1 $(MAKE) check-netns check-node check-vm check-fleet
-bench: all tests
-	tests/bench/run $(BUILD)
 
 demo: deps
 	$(MAKE) all $(BUILD)/tests/k3s
@@ -177,7 +175,7 @@ lint: lint-fast all
 	tests/lint/tidy.sh "$(CPPFLAGS)"
 	tests/lint/man.sh
 
-include tests/standin/build.mk tests/fleet/build.mk tests/fuzz/build.mk
+include tests/standin/build.mk tests/fleet/build.mk tests/fuzz/build.mk tests/bench/build.mk
 
 D := $(DESTDIR)$(PREFIX)
 install: all
