@@ -241,11 +241,13 @@ static int set_addresses(struct link *l, const uint8_t *body, size_t size)
 		return -ENOMEM;
 	while ((line = strsep(&next, "\n"))) {
 		if (*line && (ip_endpoint_parse(line, &e) < 0 || !e.port ||
-			      strlist_add(&list, line) < 0)) {
+			      e.proto || strlist_add(&list, line) < 0)) {
 			strlist_done(&list);
 			return -EBADMSG;
 		}
 	}
+	if (list.n == 0)	/* nowhere to go is no improvement */
+		return 0;
 	strlist_done(&l->addresses);
 	l->addresses = list;
 	return 0;
@@ -253,6 +255,7 @@ static int set_addresses(struct link *l, const uint8_t *body, size_t size)
 
 static int set_certificate(struct link *l, const uint8_t *body, size_t size)
 {
+	static const char again[] = "connecting again with a new certificate";
 	struct fault f = FAULT_INIT;
 	int r = cred_accept(&l->cred, body, size, &f);
 
@@ -260,11 +263,15 @@ static int set_certificate(struct link *l, const uint8_t *body, size_t size)
 		log_error("the certificate is not taken: %s", f.text);
 		return 0;	/* the connection to the agent is still good */
 	}
-	log_notice("have a certificate; connecting again with it");
+	log_notice("%s", again);
 	drop_session(l);
 	backoff_reset(&l->backoff);
-	(void)agent_conn_send(l->agent, FRAME_SESSION_DOWN, "enrolled", 8);
-	dial_later(l);
+	(void)agent_conn_send(l->agent, FRAME_SESSION_DOWN, again,
+			      sizeof(again) - 1);
+	/* The same coordinator, at once: it has just answered. */
+	l->next = (l->next + l->addresses.n - 1) % l->addresses.n;
+	(void)sd_event_source_set_time_relative(l->retry, 0);
+	(void)sd_event_source_set_enabled(l->retry, SD_EVENT_ONESHOT);
 	return 0;
 }
 

@@ -24,6 +24,7 @@ struct tls_session {
 	usec ping;
 	unsigned int silent;	/* pings without a byte in return */
 	bool hold;
+	bool broken;		/* nothing more may be sent */
 	bool rested;		/* the memory of the handshake is given back */
 };
 
@@ -38,6 +39,9 @@ struct tls_session *tls_session_free(struct tls_session *s)
 	(void)sd_event_source_disable_unref(s->defer);
 	frame_reader_done(&s->reader);
 	frame_writer_done(&s->writer);
+	/* So that the peer need not take our leaving for an accident. */
+	if (s->conn && !s->broken)
+		(void)tls_shutdown(s->conn, NULL);
 	(void)tls_free(s->conn);
 	free(s);
 	return NULL;
@@ -49,6 +53,7 @@ static int end(struct tls_session *s, int r, const struct fault *f)
 	s->io = sd_event_source_disable_unref(s->io);
 	s->timer = sd_event_source_disable_unref(s->timer);
 	s->defer = sd_event_source_disable_unref(s->defer);
+	s->broken = true;
 	s->owner.down(s->owner.userdata, r, f);
 	return 0;
 }

@@ -65,6 +65,7 @@ struct fixture {
 	size_t n_peers;
 	bool answer_pings;
 	int agent_listen, agent;
+	bool agent_deaf;
 	struct frame_reader agent_reader;
 	struct inbox agent_in;
 	sd_event *event;
@@ -193,7 +194,7 @@ static void turn(struct fixture *x)
 		serve_peer(x, &x->peers[i]);
 	if (x->agent < 0 && x->agent_listen >= 0)
 		x->agent = accept4(x->agent_listen, NULL, NULL, SOCK_NONBLOCK);
-	if (x->agent >= 0)
+	if (x->agent >= 0 && !x->agent_deaf)
 		(void)frame_reader_fd(&x->agent_reader, x->agent, keep,
 				      &x->agent_in, NULL);
 }
@@ -223,7 +224,9 @@ static int listen_tcp(int *ret_port)
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t size = sizeof(in);
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int small = 65536;	/* or the kernel alone would take it all */
 
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
 	assert_int_equal(bind(fd, (struct sockaddr *)&in, sizeof(in)), 0);
 	assert_int_equal(listen(fd, 8), 0);
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&in, &size), 0);
@@ -256,10 +259,10 @@ static void write_file(struct fixture *x, const char *name, const char *text)
 static void write_bundle(struct fixture *x, int first_port)
 {
 	char text[512], cluster[33], root[65];
-	uint8_t zero[32] = { 0 };
 
 	format_hex(x->cluster, 16, cluster);
-	format_hex(zero, 32, root);
+	memset(root, '0', 64);
+	root[64] = '\0';
 	(void)snprintf(text, sizeof(text),
 		       "format garboard-bundle-1\ncluster-id %s\ncluster t\n"
 		       "trust-root %s\ncoordinator 127.0.0.1:%d\n"
@@ -422,8 +425,8 @@ static void enrolment(void **state)
 	(void)close(x->agent);
 	x->agent = -1;
 	start(x);
-	UNTIL(x, x->n_peers == 3 && x->peers[2].shaken);
-	UNTIL(x, find(&x->agent_in, FRAME_SESSION_UP));
+	UNTIL(x, x->n_peers == 3 && x->peers[2].shaken &&
+		 find(&x->agent_in, FRAME_SESSION_UP));
 	assert_null(find(&x->agent_in, FRAME_NEED_ENROL));
 	(void)snprintf(path, sizeof(path), "%s/tls.key", x->dir);
 	assert_int_equal(access(path, R_OK), 0);
@@ -513,14 +516,13 @@ static void garbage_ends_the_session(void **state)
 static void silence_is_noticed(void **state)
 {
 	struct fixture *x = *state;
+	const struct got *g;
 
 	x->config.ping = 20000;
 	x->answer_pings = false;
 	start(x);
-	UNTIL(x, find(&x->agent_in, FRAME_SESSION_DOWN));
-	assert_non_null(strstr((char *)find(&x->agent_in,
-					    FRAME_SESSION_DOWN)->body,
-			       "silent"));
+	UNTIL(x, (g = find(&x->agent_in, FRAME_SESSION_DOWN)));
+	assert_non_null(strstr((char *)g->body, "silent"));
 }
 
 static void dial(struct fixture *x, int port)
@@ -613,6 +615,51 @@ static void stream_refused_is_told(void **state)
 	assert_int_equal(x->n_peers, 2);
 }
 
+/* A slow agent stops the coordinator, and nothing is lost. */
+static void slow_agent_holds_the_coordinator(void **state)
+{
+	static uint8_t big[200 * 1024];
+	struct fixture *x = *state;
+	struct peer *p = enrol(x);
+	struct frame_writer w;
+	const uint8_t *data;
+	size_t size, out, stuck = 0, i;
+
+	x->agent_deaf = true;
+	frame_writer_init(&w, FRAME_TLS);
+	for (i = 0; i < 20; i++)
+		assert_int_equal(frame_writer_put(&w, FRAME_ENVELOPE, big,
+						  sizeof(big)), 0);
+	while (!frame_writer_empty(&w)) {
+		int r;
+
+		size = frame_writer_peek(&w, &data);
+		r = tls_write(p->conn, data, size, &out, NULL);
+		assert_true(r == 0 || r == -EAGAIN);
+		if (r == 0) {
+			frame_writer_consumed(&w, out);
+			stuck = 0;
+		}
+		/* Stuck for long: every queue on the way is full. */
+		if (r == -EAGAIN && ++stuck == 20)
+			x->agent_deaf = false;
+		turn(x);
+	}
+	UNTIL(x, x->agent_in.n == 20 && !x->agent_deaf);
+	frame_writer_done(&w);
+}
+
+static void no_addresses_are_no_news(void **state)
+{
+	struct fixture *x = *state;
+
+	start(x);
+	UNTIL(x, find(&x->agent_in, FRAME_CSR));
+	send_agent(x, FRAME_ADDRESSES, "\n", 1);
+	give_certificate(x, find(&x->agent_in, FRAME_CSR));
+	UNTIL(x, x->n_peers == 2 && x->peers[1].shaken);
+}
+
 static void bad_settings_are_named(void **state)
 {
 	struct link_config c;
@@ -640,6 +687,8 @@ int main(void)
 		T(agent_restarts),
 		T(garbage_ends_the_session),
 		T(silence_is_noticed),
+		T(slow_agent_holds_the_coordinator),
+		T(no_addresses_are_no_news),
 		T(stream_carries_bytes),
 		T(stream_refused_is_told),
 		cmocka_unit_test(bad_settings_are_named),
