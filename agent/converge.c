@@ -162,37 +162,33 @@ static int add_fault(struct converge_result *r, enum resource_id id,
 			      .reason = f.text });
 }
 
-static int conclude(const struct engine *e, bool check,
-		    struct converge_result *r)
+/* One resource, by the last look at it. */
+static int conclude_one(const struct engine_resource *er, enum resource_id id,
+			bool check, struct converge_result *r)
 {
-	struct engine_report report;
-	size_t i;
 	int err = 0;
 
-	engine_report(e, 0, &report);
-	for (i = 0; err == 0 && i < RESOURCE_MAX; i++) {
-		const struct engine_resource *er = &report.v[i];
+	if (!check)
+		err = add_changes(r, id, er->done);
+	else if (er->mode == MODE_ENFORCE)
+		err = add_changes(r, id, er->plan);
+	if (err == 0)
+		err = add_items(r, id, er, check);
+	if (err == 0 && !check)
+		mark_unfinished(r, id, er->plan);
+	return err < 0 ? err : add_fault(r, id, er);
+}
 
-		if (!er->present)
-			continue;
-		if (!check)
-			err = add_changes(r, i, er->done);
-		else if (er->mode == MODE_ENFORCE)
-			err = add_changes(r, i, er->plan);
-		if (err == 0)
-			err = add_items(r, i, er, check);
-		if (err == 0 && !check)
-			mark_unfinished(r, i, er->plan);
-		if (err == 0)
-			err = add_fault(r, i, er);
-	}
+static void count(struct converge_result *r)
+{
+	size_t i;
+
 	for (i = 0; i < r->n; i++) {
 		r->count[r->v[i].kind]++;
 		if (r->v[i].kind == CONVERGE_LEFT &&
 		    r->v[i].state == ITEM_UNOBSERVABLE)
 			r->unobservable = true;
 	}
-	return err;
 }
 
 /* ---- the two goes ---- */
@@ -207,10 +203,27 @@ static struct engine_params one_shot(bool check)
 	return p;
 }
 
-/* All as desired, as far as can be told without D-Bus? */
-static bool nothing_left(const struct engine *e)
+/* Would this item look otherwise with D-Bus? */
+static bool is_unsure(const struct engine_resource *r)
 {
+	size_t i;
+
+	for (i = 0; i < r->items->n; i++)
+		if (r->items->v[i].state == ITEM_PENDING ||
+		    r->items->v[i].state == ITEM_UNOBSERVABLE)
+			return true;
+	return r->fault->err != 0;
+}
+
+/*
+ * The resources that need the second go, a bit each: all of them if there
+ * is something to do, else those of which D-Bus could tell more.
+ */
+static uint32_t left(const struct engine *e, const struct converge_params *p)
+{
+	bool has_bus = access(BUS_SOCKET, F_OK) == 0;
 	struct engine_report report;
+	uint32_t mask = 0;
 	size_t i;
 
 	engine_report(e, 0, &report);
@@ -219,11 +232,12 @@ static bool nothing_left(const struct engine *e)
 
 		if (!r->present || r->mode == MODE_OFF)
 			continue;
-		if (r->fault->err || r->plan->n ||
-		    item_list_worst(r->items) != ITEM_IN_SYNC)
-			return false;
+		if (r->mode == MODE_ENFORCE && r->plan->n && !p->check)
+			return p->only;
+		if (has_bus && is_unsure(r))
+			mask |= UINT32_C(1) << i;
 	}
-	return true;
+	return mask;
 }
 
 static int remember_plans(const struct engine *e, struct converge_result *r)
@@ -270,8 +284,8 @@ static int drive(struct engine *e, sd_event *event, usec deadline)
 }
 
 static int second_go(const struct converge_params *p, struct desired *desired,
-		     struct resource_host *host, struct converge_result *r,
-		     struct fault *f)
+		     uint32_t mask, struct resource_host *host,
+		     struct engine **ret_engine, struct fault *f)
 {
 	struct engine_params ep = one_shot(p->check);
 	struct engine *e = NULL;
@@ -286,57 +300,83 @@ static int second_go(const struct converge_params *p, struct desired *desired,
 		err = engine_new(host, p->registry, &ep, &e);
 	if (err < 0) {
 		(void)desired_free(desired);
-		return fault_errno(f, err, "converge", "cannot go on");
+		return err;
 	}
-	engine_only(e, p->only);
+	engine_only(e, mask);
 	engine_set_desired(e, desired);
-	err = drive(e, host->event, p->deadline);
-	if (err == 0)
-		err = conclude(e, p->check, r);
-	(void)engine_free(e);
-	return err < 0 ? fault_errno(f, err, "converge", "cannot go on") : 0;
+	*ret_engine = e;
+	return drive(e, host->event, p->deadline);
 }
 
-/* The desired state moves on to the second engine. */
-static struct desired *first_go(const struct converge_params *p,
-				struct engine *e, struct desired *desired)
+static void block_sigchld(void)
 {
-	engine_only(e, p->only);
-	engine_set_desired(e, desired);
-	(void)engine_pass(e, clock_boottime());
-	return nothing_left(e) ? NULL : engine_take_desired(e);
+	sigset_t block;
+
+	(void)sigemptyset(&block);
+	(void)sigaddset(&block, SIGCHLD);
+	(void)sigprocmask(SIG_BLOCK, &block, NULL);
+}
+
+/* `first` has looked; its desired state moves on if there is more to do. */
+static int go_on(const struct converge_params *p, struct engine *first,
+		 struct resource_host *host, struct converge_result *r,
+		 struct fault *f)
+{
+	struct engine_report a, b = { 0 };
+	struct engine *second = NULL;
+	uint32_t mask = left(first, p);
+	size_t i;
+	int err = 0;
+
+	if (mask) {
+		block_sigchld();
+		err = remember_plans(first, r);
+		if (err == 0)
+			err = sd_event_new(&host->event);
+		if (err >= 0)
+			err = second_go(p, engine_take_desired(first), mask,
+					host, &second, f);
+	}
+	engine_report(first, 0, &a);
+	if (second)
+		engine_report(second, 0, &b);
+	for (i = 0; err == 0 && i < RESOURCE_MAX; i++) {
+		bool again = mask & (UINT32_C(1) << i);
+
+		if (a.v[i].present)
+			err = conclude_one(again ? &b.v[i] : &a.v[i], i,
+					   p->check, r);
+	}
+	count(r);
+	(void)engine_free(second);
+	(void)bus_free(host->bus);
+	(void)sd_event_unref(host->event);
+	return err;
 }
 
 int converge(const struct converge_params *p, struct desired *desired,
 	     struct converge_result *ret_result, struct fault *f)
 {
 	struct resource_host host = { .root = p->root,
-				      .state_dir = p->state_dir };
+				      .state_dir = p->state_dir,
+				      .oneshot = true };
+	/* The first engine opens its resources without a loop and a bus. */
+	struct resource_host bare = host;
 	struct engine_params ep = one_shot(true);
 	struct converge_result r = { 0 };
 	struct engine *e = NULL;
-	sigset_t block;
 	int err;
 
-	err = engine_new(&host, p->registry, &ep, &e);
+	err = engine_new(&bare, p->registry, &ep, &e);
 	if (err < 0) {
 		(void)desired_free(desired);
 		return fault_errno(f, err, "converge", "cannot start");
 	}
-	desired = first_go(p, e, desired);
-	err = desired ? remember_plans(e, &r) : conclude(e, true, &r);
+	engine_only(e, p->only);
+	engine_set_desired(e, desired);
+	(void)engine_pass(e, clock_boottime());
+	err = go_on(p, e, &host, &r, f);
 	(void)engine_free(e);
-	if (err == 0 && desired) {
-		(void)sigemptyset(&block);
-		(void)sigaddset(&block, SIGCHLD);
-		(void)sigprocmask(SIG_BLOCK, &block, NULL);
-		err = sd_event_new(&host.event);
-		if (err >= 0)
-			err = second_go(p, take_ptr(desired), &host, &r, f);
-		(void)bus_free(host.bus);
-		(void)sd_event_unref(host.event);
-	}
-	(void)desired_free(desired);
 	if (err < 0) {
 		converge_result_done(&r);
 		return fault_errno(f, err, "converge", "cannot go on");

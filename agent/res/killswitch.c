@@ -17,7 +17,8 @@
 
 struct killswitch {
 	const char *state_dir;
-	sd_event *event;	/* NULL: a one-shot, which owns nothing */
+	sd_event *event;	/* NULL: nothing is watched */
+	bool owns;		/* a one-shot owns nothing: it ends at once */
 	struct nl_sock *nft, *route;
 	bool plain;		/* the kernel has no owner|persist */
 
@@ -40,6 +41,7 @@ static int killswitch_open(const struct resource_host *host, void **ret_state,
 		return fault_errno(f, -ENOMEM, "killswitch", "open");
 	k->state_dir = host->state_dir;
 	k->event = host->event;
+	k->owns = host->event && !host->oneshot;
 	*ret_state = k;
 	return 0;
 }
@@ -127,7 +129,7 @@ static int killswitch_observe(void *state, const struct desired *want,
 		(void)rtnl_link_dump(k->route, &s->links, &s->links_fault);
 		s->portid = nl_sock_portid(k->nft);
 	}
-	s->own = k->event && !k->plain;
+	s->own = k->owns && !k->plain;
 	note_devices(k, want, s);
 	*ret_seen = s;
 	return 0;

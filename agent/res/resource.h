@@ -71,6 +71,7 @@ struct resource_host {
 	struct bus *bus;	/* NULL when there is no D-Bus (yet) */
 	const char *root;	/* "" in production */
 	const char *state_dir;	/* "/var/lib/garboard": what is ours */
+	bool oneshot;		/* ends at once: nothing may need it to live */
 };
 
 /* "Look again" (carries no data); may be called from any event source. */
