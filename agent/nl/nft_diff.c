@@ -124,7 +124,8 @@ static bool same_set(const struct nft_set *have, const struct nft_set *want,
 	if (have->odd || have->family != want->family)
 		return differ(text, "set %s: of another kind", want->name);
 	if (have->n != want->n ||
-	    (want->n && memcmp(have->v, want->v, want->n * sizeof(*want->v))))
+	    (want->n &&
+	     memcmp(have->v, want->v, want->n * sizeof(*want->v)) != 0))
 		return differ(text, "set %s: other elements (%zu ranges)",
 			      want->name, have->n);
 	return true;

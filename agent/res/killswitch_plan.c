@@ -59,7 +59,7 @@ static int plan_record(struct plan *p)
 		r = armed_format(&p->next, &want);
 	if (r < 0)
 		return r;
-	if (found && strcmp(have, want) == 0)
+	if (found && have && want && strcmp(have, want) == 0)
 		return report(p, CHANGE_SET, KILLSWITCH_KEY_RECORD,
 			      ITEM_IN_SYNC, want, want, "");
 	return report(p, found ? CHANGE_SET : CHANGE_ADD,

@@ -52,10 +52,11 @@ static int read_line(struct routing_record *r, char *line)
 	char *save = NULL, *word = strtok_r(line, " ", &save);
 	char *tunnel = strtok_r(NULL, " ", &save);
 	char *text = strtok_r(NULL, " ", &save);
+	char *rest = strtok_r(NULL, " ", &save);
 	struct ip_addr addr;
 
 	if (!word || strcmp(word, "address") != 0 || !tunnel || !text ||
-	    strtok_r(NULL, " ", &save) || ip_addr_parse(text, &addr) < 0)
+	    rest || ip_addr_parse(text, &addr) < 0)
 		return -EINVAL;
 	return routing_record_add(r, tunnel, &addr);
 }
