@@ -23,10 +23,13 @@
 #include "agent/state.h"
 #include "agent/status.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/log.h"
+#include "common/trim.h"
 #include "proto/keys.h"
 
 #define LINK_USER "garboard"
+#define REST_AFTER (10 * USEC_PER_SEC)
 
 struct options {
 	const char *state_dir, *run_dir, *bundle;
@@ -330,6 +333,23 @@ static int parse_options(int argc, char **argv, struct options *o)
 	return optind == argc ? 0 : -EINVAL;
 }
 
+/* What only the start and the first repairs needed is given back. */
+static int on_rest(sd_event_source *source, uint64_t now, void *userdata)
+{
+	(void)source;
+	(void)now;
+	(void)userdata;
+	trim_memory();
+	return 0;
+}
+
+static void rest_later(sd_event *event)
+{
+	/* Failure costs memory, nothing else. */
+	(void)sd_event_add_time_relative(event, NULL, CLOCK_BOOTTIME, REST_AFTER,
+					 USEC_PER_SEC, on_rest, NULL);
+}
+
 int cmd_run(int argc, char **argv)
 {
 	struct options o = { CMD_STATE_DIR, "/run/garboard", CMD_BUNDLE };
@@ -354,6 +374,7 @@ int cmd_run(int argc, char **argv)
 		log_info("garboard-agent %s runs (start %llu)",
 			 GARBOARD_VERSION,
 			 (unsigned long long)a.state.starts);
+		rest_later(a.event);
 		r = sd_event_loop(a.event);
 		(void)sd_notify(0, "STOPPING=1");
 	}
