@@ -269,7 +269,8 @@ static void on_step(void *userdata, int r, const char *text)
 		return;		/* the start itself, long after it began */
 	if (k->waiting && r == 0)
 		return check_begun(k);
-	if (r < 0) {
+	/* A unit that was never loaded has no failure to forget. */
+	if (r < 0 && k->steps[k->step] != SYSTEMD1_RESET_FAILED) {
 		finish(k, r, text);
 		return;
 	}

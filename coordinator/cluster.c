@@ -10,6 +10,8 @@
 #include "proto/up.h"
 
 #define CLUSTER_CLIENTS_MAX 512
+/* In the place of a credential that is of no use any more. */
+#define CREDENTIAL_DROPPED "dropped"
 
 struct client {
 	char node[CONTROL_NAME_MAX];
@@ -166,8 +168,7 @@ int cluster_credential(struct cluster *c, const char *node, struct fault *f)
 			       &scratch);
 	if (r < 0 && r != -ENOENT)
 		return fault_set(f, r, scratch.object, "%s", scratch.text);
-	/* Dropped ones are kept as an empty text. */
-	if (r == -ENOENT || size == 0)
+	if (r == -ENOENT || strcmp(data, CREDENTIAL_DROPPED) == 0)
 		r = read_from_node(c, node, f);
 	else
 		r = take_credential(c, data, f);
@@ -186,7 +187,9 @@ int cluster_credential_drop(struct cluster *c, struct fault *f)
 	wipe(&c->ca);
 	wipe(&c->cert);
 	wipe(&c->key);
-	return control_secret_put(c->control, CLUSTER_SECRET_ADMIN, "", 0, f);
+	return control_secret_put(c->control, CLUSTER_SECRET_ADMIN,
+				  CREDENTIAL_DROPPED,
+				  strlen(CREDENTIAL_DROPPED), f);
 }
 
 struct cluster_credential cluster_credential_get(const struct cluster *c)

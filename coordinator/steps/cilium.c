@@ -37,7 +37,7 @@ static void seen_free(void *seen)
 static struct addon our_addon(const struct seen *s)
 {
 	return (struct addon){ .slot = SLOT_CILIUM,
-			       .name = "cilium",
+			       .name = "garboard-cilium",
 			       .text = s->manifest };
 }
 
@@ -127,7 +127,7 @@ static int plan(const struct spec *spec, const void *seen,
 				 "belongs to others (cilium.owner: external) "
 				 "and does not hold: %s", s->why);
 	if (!s->applied)
-		r = change_list_add(changes, CHANGE_SET, "addon cilium", "",
+		r = change_list_add(changes, CHANGE_SET, "addon garboard-cilium", "",
 				    "the HelmChart of the spec");
 	if (r == 0 && !s->ready)
 		r = change_list_add(changes, CHANGE_SET, "cilium", s->why,

@@ -97,6 +97,17 @@ static int observe(const struct step_env *env, void **ret_seen,
 	return 0;
 }
 
+/* The first member votes at once, but its node says so a tick later. */
+static bool has_voter(const struct members *m)
+{
+	size_t i;
+
+	for (i = 0; i < m->n; i++)
+		if (m->v[i].voter)
+			return true;
+	return false;
+}
+
 static int plan(const struct spec *spec, const void *seen,
 		struct change_list *changes, struct fault *f)
 {
@@ -110,7 +121,7 @@ static int plan(const struct spec *spec, const void *seen,
 				 "running server; rolling it is not yet "
 				 "supported [k3s-config-roll]. Nothing was "
 				 "changed: put the old value back");
-	if (s->members.api && s->recorded)
+	if (s->members.api && s->recorded && has_voter(&s->members))
 		return 0;
 	if (!s->manage)
 		return fault_set(f, -EREMOTEIO, "k3s",
@@ -123,27 +134,28 @@ static int plan(const struct spec *spec, const void *seen,
 					     "k3s founded, API answering");
 }
 
-/* After READY the API is there at once, the credential files may lag. */
-static int wait_api(const struct step_env *env, const char *node,
-		    struct fault *f)
+/* After READY the API is there at once; the rest of it may lag. */
+static int wait_voter(const struct step_env *env, const struct seen *s,
+		      struct fault *f)
 {
 	usec deadline = clock_boottime() + env->times->start;
 
 	for (;;) {
 		struct members m = { 0 };
-		int r = members_read(env, node, &m, f);
-		bool api = r == 0 && m.api;
+		int r = members_read(env, s->founder, &m, f);
+		bool votes = r == 0 && m.api && has_voter(&m);
 
-		if (r == 0 && !api) {
-			progress_wait(env->progress, node, "the API: %s",
-				      m.why);
+		if (r == 0 && !votes) {
+			const char *why = m.api ? m.v[s->node].why : m.why;
+
+			progress_wait(env->progress, s->founder, "%s", why);
 			if (clock_boottime() >= deadline)
-				r = fault_set(f, -ETIMEDOUT, node,
-					      "k3s is active, but the API "
-					      "does not answer: %s", m.why);
+				r = fault_set(f, -ETIMEDOUT, s->founder,
+					      "k3s is active, but does not "
+					      "serve as a cluster: %s", why);
 		}
 		members_done(&m);
-		if (r < 0 || api)
+		if (r < 0 || votes)
 			return r;
 		r = control_sleep(env->control,
 				  clock_boottime() + env->times->poll);
@@ -183,8 +195,6 @@ static int start_founder(const struct step_env *env, const struct seen *s,
 	}
 	if (r == 0)
 		r = k3s_server_bring(env, &server, f);
-	if (r == 0)
-		r = wait_api(env, s->founder, f);
 	return r;
 }
 
@@ -197,6 +207,8 @@ static int apply(const struct step_env *env, const void *seen,
 	(void)changes;
 	if (!s->members.api)
 		r = start_founder(env, s, f);
+	if (r == 0 && !has_voter(&s->members))
+		r = wait_voter(env, s, f);
 	if (r == 0)
 		r = founding_complete(env, s->members.api ?
 				      s->members.through : s->founder, f);

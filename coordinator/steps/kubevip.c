@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "coordinator/addon.h"
+#include "coordinator/ask.h"
 #include "coordinator/cluster.h"
 #include "coordinator/control_client.h"
 #include "coordinator/manifests.h"
@@ -17,6 +18,7 @@
 #include "coordinator/progress.h"
 #include "coordinator/steps/step.h"
 #include "coordinator/vip.h"
+#include "proto/up.h"
 #include "spec/spec.h"
 
 #define LEASE_PATH                                                            \
@@ -44,7 +46,7 @@ static void seen_free(void *seen)
 static struct addon our_addon(const struct seen *s)
 {
 	return (struct addon){ .slot = SLOT_KUBE_VIP,
-			       .name = "kube-vip",
+			       .name = "garboard-kube-vip",
 			       .text = s->manifest };
 }
 
@@ -134,7 +136,7 @@ static int plan(const struct spec *spec, const void *seen,
 	if (!s->wanted || (s->applied && s->proven))
 		return 0;
 	if (!s->applied)
-		r = change_list_add(changes, CHANGE_SET, "addon kube-vip",
+		r = change_list_add(changes, CHANGE_SET, "addon garboard-kube-vip",
 				    "", "the manifest of the spec");
 	if (r == 0 && !s->proven) {
 		(void)snprintf(key, sizeof(key), "endpoint %s",
@@ -219,6 +221,40 @@ static int prove(const struct step_env *env, struct fault *f)
 	}
 }
 
+/*
+ * Before the first announcement: a printer on the address would make two
+ * owners of it (contract 6.4, B76). Asked by ARP on a server.
+ */
+static int check_free(const struct step_env *env, const char *node,
+		      struct fault *f)
+{
+	struct fault scratch = FAULT_INIT;
+	char names[200];
+	struct up *u = NULL;
+	struct order *o;
+	size_t carriers = 0;
+	int r = vip_carriers(env, &carriers, names, sizeof(names), f);
+
+	if (r < 0 || carriers > 0)
+		return r;
+	o = order_new(ORDER_PROBE);
+	if (!o)
+		return -ENOMEM;
+	o->probe = PROBE_ADDRESS_FREE;
+	r = ask(env->control, node, o, env->times->order, &u, &scratch);
+	(void)order_free(o);
+	if (r < 0)
+		return fault_set(f, r, node, "cannot tell whether the endpoint "
+				 "is free: %s", scratch.text);
+	if (u->result.probe && !u->result.probe->ok)
+		r = fault_set(f, -EADDRINUSE, "endpoint",
+			      "%s sees another machine on the address: %s; "
+			      "nothing was announced. Free it, or choose "
+			      "another endpoint", node, u->result.probe->text);
+	(void)up_free(u);
+	return r;
+}
+
 static int apply(const struct step_env *env, const void *seen,
 		 const struct change_list *changes, struct fault *f)
 {
@@ -229,6 +265,8 @@ static int apply(const struct step_env *env, const void *seen,
 			     &k, f);
 
 	(void)changes;
+	if (r == 0 && !s->applied)
+		r = check_free(env, s->through, f);
 	if (r == 0 && !s->applied)
 		r = addon_put(env, &a, f);
 	if (r == 0 && !s->applied)

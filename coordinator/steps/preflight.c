@@ -12,7 +12,6 @@
 
 #include "coordinator/ask.h"
 #include "coordinator/control_client.h"
-#include "coordinator/gate.h"
 #include "coordinator/progress.h"
 #include "coordinator/steps/step.h"
 #include "proto/order.h"
@@ -233,36 +232,6 @@ static int ask_facts(const struct step_env *env, struct seen *s,
 	return 0;
 }
 
-/* A48, B76: nobody may answer for the address before kube-vip does. */
-static int check_endpoint(const struct step_env *env, struct seen *s)
-{
-	const char *founder = env->gate ? env->gate->founder : NULL;
-	struct fault scratch = FAULT_INIT;
-	struct up *u = NULL;
-	struct order *o;
-	int r;
-
-	if (!env->spec->control_plane.endpoint.v.family || !founder ||
-	    env->gate->verdict != GATE_MAY_FOUND || env->limit || s->findings)
-		return 0;
-	o = order_new(ORDER_PROBE);
-	if (!o)
-		return -ENOMEM;
-	o->probe = PROBE_ADDRESS_FREE;
-	r = ask(env->control, founder, o, env->times->order, &u, &scratch);
-	(void)order_free(o);
-	if (r == -EINTR)
-		return r;
-	if (r < 0)
-		progress_fact(env->progress, founder, "not verified: that the "
-			      "endpoint is free (%s)", scratch.text);
-	else if (u->result.probe && !u->result.probe->ok)
-		finding(env, s, founder, "sees another machine answer for the "
-			"endpoint: %s", u->result.probe->text);
-	(void)up_free(u);
-	return 0;
-}
-
 static void seen_free(void *seen)
 {
 	struct seen *s = seen;
@@ -291,10 +260,8 @@ static int observe(const struct step_env *env, void **ret_seen,
 		r = ask_facts(env, s, &nodes, f);
 		control_nodes_done(&nodes);
 	}
-	if (r == 0) {
+	if (r == 0)
 		check_all(env, s);
-		r = check_endpoint(env, s);
-	}
 	if (r < 0) {
 		seen_free(s);
 		return r;

@@ -20,7 +20,7 @@ cluster_lab=("$cluster_top/tests/lab/lab" --dir "$cluster_dir/lab")
 cluster_serve=
 
 gb() {
-	"${cluster_lab[@]}" operator env GARBOARD_TIMESCALE="$cluster_speed" \
+	"${cluster_lab[@]}" operator env GARBOARD_TIME_SCALE="$cluster_speed" \
 		"$cluster_build/garboard" --state "$cluster_dir/state" "$@"
 }
 
