@@ -118,7 +118,9 @@ static int iscsid_observe(void *state, const struct desired *want,
 	seen->name_state = iscsid_name_read(root, seen->name, &seen->name_err);
 	seen->sessions = iscsid_sessions(root);
 	seen->multipath_tamed = iscsid_multipath_is_tamed(root);
-	seen->working = st->calls[STEP_START].job != NULL;
+	seen->working = st->calls[STEP_START].job ||
+			st->calls[STEP_RESTART].job ||
+			st->calls[STEP_ENABLE].job;
 	if (clock_boottime() - st->failed_at < FAILURE_USEC)
 		memcpy(seen->failed, st->failed, sizeof(seen->failed));
 	see_units(st, seen);
@@ -187,15 +189,18 @@ static int apply_start(struct iscsid_state *st, struct fault *f)
 	return r < 0 ? r : 1;
 }
 
-/* iscsid reads its name at its start only (FACTS S12). */
+/*
+ * iscsid reads its name at its start only (FACTS S12). The end is waited
+ * for: systemd drops the wish of a caller that has left.
+ */
 static int apply_name(struct iscsid_state *st, struct fault *f)
 {
 	int r;
 
 	r = iscsid_name_write(st->host->root, f);
-	if (r == 0 && bus_is_up(st->host->bus) && !*st->host->root)
-		(void)step(st, STEP_RESTART, NULL);
-	return r;
+	if (r < 0 || !bus_is_up(st->host->bus) || *st->host->root)
+		return r;
+	return step(st, STEP_RESTART, f) == 0;
 }
 
 static int apply_one(struct iscsid_state *st, const struct change *c,

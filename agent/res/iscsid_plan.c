@@ -148,6 +148,13 @@ static int plan_daemon(struct plan *p)
 	(void)snprintf(have, sizeof(have), "service %s, socket %s",
 		       s->unit[ISCSID_SERVICE].active_state,
 		       s->unit[ISCSID_SOCKET].active_state);
+	/* Until it has ended it stays planned, and nothing is settled. */
+	if (s->working) {
+		r = item(p, "iscsid", ITEM_PENDING, have, want,
+			 "it is being started");
+		return r < 0 ? r : change_list_add(p->changes, CHANGE_SET,
+						   "iscsid", have, want);
+	}
 	if (is_active(s, ISCSID_SERVICE) || is_active(s, ISCSID_SOCKET))
 		return item(p, "iscsid", ITEM_IN_SYNC, have, want, "%s", "");
 	if (is_state(s, ISCSID_SOCKET, "masked") ||
@@ -158,15 +165,10 @@ static int plan_daemon(struct plan *p)
 	if (is_state(s, ISCSID_SOCKET, "not-found"))
 		return item(p, "iscsid", ITEM_BLOCKED, have, want,
 			    "there is no iscsid.socket: reinstall open-iscsi");
-	if (*s->failed && !s->working)
+	if (*s->failed)
 		return item(p, "iscsid", ITEM_BLOCKED, have, want, "%s",
 			    s->failed);
-	/* Until it has ended it stays planned, and nothing is settled. */
-	if (s->working)
-		r = item(p, "iscsid", ITEM_PENDING, have, want,
-			 "it is being started");
-	else
-		r = item(p, "iscsid", ITEM_DRIFTED, have, want, "%s", "");
+	r = item(p, "iscsid", ITEM_DRIFTED, have, want, "%s", "");
 	return r < 0 ? r : change_list_add(p->changes, CHANGE_SET, "iscsid",
 					   have, want);
 }

@@ -63,6 +63,7 @@ static int timezone_observe(void *state, const struct desired *want,
 		return fault_set(f, -ENOMEM, "timezone", "out of memory");
 	timezone_see(st->host->root, want->timezone, seen);
 	seen->setting = st->call != NULL;
+	seen->cron = st->cron != NULL;
 	if (clock_boottime() - st->failed_at < FAILURE_USEC &&
 	    strcmp(st->zone, want->timezone) == 0)
 		memcpy(seen->failed, st->failed, sizeof(seen->failed));
@@ -82,9 +83,14 @@ static void on_cron(void *userdata, int r, const char *text)
 	(void)r;	/* a cron that is not there needs no restart */
 	(void)text;
 	st->cron = NULL;
+	if (st->look_again)
+		st->look_again(st->userdata);
 }
 
-/* A03: cron reads the zone at its start, and it is the only one told. */
+/*
+ * A03: cron reads the zone at its start, and it is the only one told. The
+ * end is waited for: systemd drops the wish of a caller that has left.
+ */
 static void restart_cron(struct timezone_state *st)
 {
 	if (!st->host->bus || !bus_is_up(st->host->bus))
@@ -101,9 +107,10 @@ static int set_ourselves(struct timezone_state *st, const char *zone,
 	int r;
 
 	r = timezone_link(st->host->root, zone, f);
-	if (r == 0)
-		restart_cron(st);
-	return r;
+	if (r < 0)
+		return r;
+	restart_cron(st);
+	return st->cron != NULL;
 }
 
 static void note_failure(struct timezone_state *st, const struct fault *own,
@@ -148,8 +155,8 @@ static int apply_localtime(struct timezone_state *st, const char *zone,
 			return 1;
 	}
 	r = set_ourselves(st, zone, &own);
-	if (r == 0)
-		return 0;
+	if (r >= 0)
+		return r;
 	note_failure(st, &own, "");
 	item_list_mark(items, TIMEZONE_LOCALTIME, ITEM_BLOCKED, "%s",
 		       st->failed);
@@ -184,6 +191,8 @@ static int timezone_apply(void *state, const struct desired *want,
 
 		if (strcmp(c->key, TIMEZONE_FILE) == 0)
 			r = apply_file(st, c->want, items, f);
+		else if (strcmp(c->key, TIMEZONE_CRON) == 0)
+			r = st->cron != NULL;
 		else
 			r = apply_localtime(st, c->want, items, f);
 		if (r > 0)

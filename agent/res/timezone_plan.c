@@ -121,6 +121,16 @@ static int plan_file(const struct desired *want,
 			       want->timezone);
 }
 
+static int plan_cron(struct item_list *items, struct change_list *changes)
+{
+	int r;
+
+	r = item_list_add(items, TIMEZONE_CRON, ITEM_PENDING, "the old zone",
+			  "restarted", "it is being restarted");
+	return r < 0 ? r : change_list_add(changes, CHANGE_SET, TIMEZONE_CRON,
+					   "the old zone", "restarted");
+}
+
 int timezone_plan(const struct desired *want, const void *seen,
 		  struct item_list *items, struct change_list *changes,
 		  struct fault *f)
@@ -136,6 +146,9 @@ int timezone_plan(const struct desired *want, const void *seen,
 		r = plan_localtime(want, s, have, items, changes);
 		if (r == 0 && s->has_file)
 			r = plan_file(want, s, items, changes);
+		/* The new link is seen before timedated's answer comes. */
+		if (r == 0 && (s->cron || (s->setting && s->same)))
+			r = plan_cron(items, changes);
 	}
 	return r < 0 ? fault_errno(f, r, "timezone", "cannot be planned") : 0;
 }

@@ -36,6 +36,7 @@ struct timezone_seen {
 	bool zoneinfo;			/* zoneinfo is installed at all */
 	bool exists;			/* the wanted zone is installed */
 	char canonical[TIMEZONE_NAME_MAX];	/* of an old name, or "" */
+	bool cron;			/* it is being restarted */
 	bool setting;			/* we asked, and it is not over */
 	char failed[FAULT_TEXT_MAX];	/* why our last attempt failed */
 };

@@ -167,6 +167,46 @@ static void tz01_dangling_link_is_drift(void **state)
 	run_close(&run);
 }
 
+/* What is under way is in the plan, or the engine would call it settled. */
+static void under_way(void **state)
+{
+	static const struct {
+		bool same, setting, cron;
+		size_t changes;
+		const char *key;
+	} t[] = {
+		{ false, true, false, 1, "/etc/localtime" },
+		{ true, true, false, 1, "cron" },
+		{ true, false, true, 1, "cron" },
+		{ true, false, false, 0, NULL },
+	};
+	struct desired *d = desired_new();
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < N(t); i++) {
+		struct timezone_seen s = {
+			.kind = TIMEZONE_LINK, .zoneinfo = true,
+			.exists = true, .same = t[i].same,
+			.setting = t[i].setting, .cron = t[i].cron,
+		};
+		struct item_list items = ITEM_LIST_INIT;
+		struct change_list changes = CHANGE_LIST_INIT;
+
+		assert_int_equal(timezone_plan(d, &s, &items, &changes, NULL),
+				 0);
+		assert_int_equal(changes.n, t[i].changes);
+		if (t[i].key) {
+			assert_string_equal(changes.v[0].key, t[i].key);
+			assert_int_equal(item_list_find(&items, t[i].key)
+						 ->state, ITEM_PENDING);
+		}
+		item_list_done(&items);
+		change_list_done(&changes);
+	}
+	d = desired_free(d);
+}
+
 static void a02_refused_values(void **state)
 {
 	static const struct {
@@ -208,6 +248,7 @@ int main(void)
 		T(a03_changed_only_when_it_was_not_so),
 		T(tz01_alias_is_in_sync),
 		T(tz01_dangling_link_is_drift),
+		T(under_way),
 		T(a02_refused_values),
 	};
 
