@@ -32,6 +32,21 @@ struct nft_table *nft_tables_find(const struct nft_tables *t, uint8_t family,
 	return NULL;
 }
 
+struct nft_view *nft_view_ref(struct nft_view *v)
+{
+	v->refs++;
+	return v;
+}
+
+struct nft_view *nft_view_unref(struct nft_view *v)
+{
+	if (v && --v->refs == 0) {
+		nft_tables_done(&v->tables);
+		free(v);
+	}
+	return NULL;
+}
+
 /* One reading of the ruleset, of which all parts must be of one age. */
 struct reading {
 	struct nl_sock *sock;
@@ -39,20 +54,15 @@ struct reading {
 	struct nft_tables tables;
 	struct nft_table *table;	/* whose rules, sets are listed */
 	struct nft_bounds bounds;
-	bool aged;			/* `generation` is known */
-	uint16_t generation;
+	struct nft_gen gen;		/* when it began */
 	bool torn;
 	struct fault *fault;
 };
 
 static void check_age(struct reading *rd, const struct nlmsghdr *nlh)
 {
-	uint16_t generation = nft_msg_generation(nlh);
-
-	if (rd->aged && generation != rd->generation)
+	if (nft_msg_generation(nlh) != (rd->gen.id & 0xffff))
 		rd->torn = true;
-	rd->aged = true;
-	rd->generation = generation;
 }
 
 static int on_table(const struct nlmsghdr *nlh, void *userdata)
@@ -169,6 +179,28 @@ static int read_table(struct reading *rd, struct nft_table *t)
 	return r;
 }
 
+static int on_gen(const struct nlmsghdr *nlh, void *userdata)
+{
+	struct reading *rd = userdata;
+
+	if ((nlh->nlmsg_type & 0xff) != NFT_MSG_NEWGEN)
+		return 0;
+	return nft_gen_decode(nlh, &rd->gen);
+}
+
+static int read_generation(struct reading *rd)
+{
+	alignas(struct nlmsghdr) unsigned char buf[REQUEST_MAX];
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+	struct nfgenmsg *h;
+
+	nlh->nlmsg_type = NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETGEN;
+	h = mnl_nlmsg_put_extra_header(nlh, sizeof(*h));
+	h->version = NFNETLINK_V0;
+	rd->gen = (struct nft_gen){ 0 };
+	return nl_sock_request(rd->sock, nlh, on_gen, rd, rd->fault);
+}
+
 static bool has_family(const struct reading *rd, uint8_t family)
 {
 	size_t i;
@@ -179,24 +211,49 @@ static bool has_family(const struct reading *rd, uint8_t family)
 	return false;
 }
 
-static int read_all(struct reading *rd)
+/* Tables and chains: all that changes without a new generation. */
+static int read_heads(struct reading *rd)
 {
 	static const uint8_t families[] = { NFPROTO_INET, NFPROTO_NETDEV };
 	size_t i;
-	int r;
+	int r = read_generation(rd);
 
-	r = dump(rd, NFT_MSG_GETTABLE, NFPROTO_UNSPEC, NULL, NULL, on_table);
+	if (r == 0)
+		r = dump(rd, NFT_MSG_GETTABLE, NFPROTO_UNSPEC, NULL, NULL,
+			 on_table);
 	for (i = 0; i < sizeof(families) && r == 0; i++)
 		if (has_family(rd, families[i]))
 			r = dump(rd, NFT_MSG_GETCHAIN, families[i], NULL,
 				 NULL, on_chain);
+	return r;
+}
+
+static int read_all(struct reading *rd)
+{
+	size_t i;
+	int r = read_heads(rd);
+
 	for (i = 0; i < rd->tables.n && r == 0; i++)
 		r = read_table(rd, &rd->tables.v[i]);
 	return r;
 }
 
+static int make_view(struct reading *rd, struct nft_view **ret_view)
+{
+	struct nft_view *v = calloc(1, sizeof(*v));
+
+	if (!v)
+		return -ENOMEM;
+	v->refs = 1;
+	v->generation = rd->gen.id;
+	v->tables = rd->tables;
+	rd->tables = (struct nft_tables){ 0 };
+	*ret_view = v;
+	return 0;
+}
+
 int nft_read(struct nl_sock *s, bool (*ours)(const struct nft_table *head),
-	     struct nft_tables *tables, struct fault *f)
+	     struct nft_view **ret_view, struct fault *f)
 {
 	struct reading rd = { .sock = s, .ours = ours };
 	struct fault own = FAULT_INIT;
@@ -206,7 +263,7 @@ int nft_read(struct nl_sock *s, bool (*ours)(const struct nft_table *head),
 	for (attempt = 0; attempt < READ_ATTEMPTS; attempt++) {
 		fault_clear(&own);
 		nft_tables_done(&rd.tables);
-		rd.aged = rd.torn = false;
+		rd.torn = false;
 		r = read_all(&rd);
 		/* What is listed may have gone meanwhile: -ENOENT. */
 		if (r == -ENOENT)
@@ -218,12 +275,65 @@ int nft_read(struct nl_sock *s, bool (*ours)(const struct nft_table *head),
 		r = -EAGAIN;
 	}
 	free(rd.bounds.v);
-	if (r < 0) {
-		nft_tables_done(&rd.tables);
-		return fault_set(f, r, "nftables", "listing: %s",
-				 r == -EAGAIN ? "it keeps changing" : own.text);
-	}
-	nft_tables_done(tables);
-	*tables = rd.tables;
+	if (r == 0)
+		r = make_view(&rd, ret_view);
+	nft_tables_done(&rd.tables);
+	if (r == -EAGAIN)
+		return fault_set(f, r, "nftables",
+				 "listing: it keeps changing");
+	return r < 0 ? fault_set(f, r, "nftables", "listing: %s", own.text) :
+		       0;
+}
+
+static bool same_chain(const struct nft_chain *a, const struct nft_chain *b)
+{
+	return strcmp(a->name, b->name) == 0 && a->base == b->base &&
+	       strcmp(a->type, b->type) == 0 && a->hook == b->hook &&
+	       a->priority == b->priority && a->policy == b->policy &&
+	       strcmp(a->device, b->device) == 0 && a->odd == b->odd;
+}
+
+static bool same_head(const struct nft_table *a, const struct nft_table *b)
+{
+	size_t i;
+
+	if (a->family != b->family || strcmp(a->name, b->name) != 0 ||
+	    a->flags != b->flags || a->owner != b->owner || a->use != b->use ||
+	    a->n_chains != b->n_chains)
+		return false;
+	for (i = 0; i < a->n_chains; i++)
+		if (!same_chain(&a->chains[i], &b->chains[i]))
+			return false;
+	return true;
+}
+
+static bool same_heads(const struct reading *rd, const struct nft_view *last)
+{
+	size_t i;
+
+	if (rd->torn || rd->gen.id != last->generation ||
+	    rd->tables.n != last->tables.n)
+		return false;
+	for (i = 0; i < rd->tables.n; i++)
+		if (!same_head(&rd->tables.v[i], &last->tables.v[i]))
+			return false;
+	return true;
+}
+
+int nft_look(struct nl_sock *s, bool (*ours)(const struct nft_table *head),
+	     struct nft_view *last, struct nft_view **ret_view,
+	     struct fault *f)
+{
+	struct fault own = FAULT_INIT;
+	struct reading rd = { .sock = s, .ours = ours, .fault = &own };
+	bool same;
+
+	if (!last)
+		return nft_read(s, ours, ret_view, f);
+	same = read_heads(&rd) == 0 && same_heads(&rd, last);
+	nft_tables_done(&rd.tables);
+	if (!same)
+		return nft_read(s, ours, ret_view, f);
+	*ret_view = nft_view_ref(last);
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include "agent/res/killswitch_tables.h"
 
 #define WRITER_MAX 64
+#define LOOKS_PER_READING 16
 
 struct killswitch {
 	const char *state_dir;
@@ -21,6 +22,8 @@ struct killswitch {
 	bool owns;		/* a one-shot owns nothing: it ends at once */
 	struct nl_sock *nft, *route;
 	bool plain;		/* the kernel has no owner|persist */
+	struct nft_view *view;	/* the last one */
+	unsigned int looks;	/* since all of it was read */
 
 	struct nl_notify *nft_events, *link_events;
 	sd_event_source *nft_source, *link_source;
@@ -54,6 +57,7 @@ static void *killswitch_free(void *state)
 		return NULL;
 	k->nft_source = sd_event_source_disable_unref(k->nft_source);
 	k->link_source = sd_event_source_disable_unref(k->link_source);
+	k->view = nft_view_unref(k->view);
 	(void)nl_notify_free(k->nft_events);
 	(void)nl_notify_free(k->link_events);
 	(void)nl_sock_free(k->nft);
@@ -83,7 +87,7 @@ static void seen_free(void *seen)
 	if (!s)
 		return;
 	armed_done(&s->record);
-	nft_tables_done(&s->tables);
+	(void)nft_view_unref(s->view);
 	free(s->links.v);
 	free(s);
 }
@@ -103,11 +107,27 @@ static void note_devices(struct killswitch *k, const struct desired *want,
 		for (j = 0; lists[i] && j < lists[i]->n; j++)
 			(void)strlist_add(&k->devices, lists[i]->v[j]);
 	/* Short of memory only makes the filter let less noise through. */
-	for (i = 0; i < s->tables.n; i++)
-		if (s->tables.v[i].family == NFPROTO_NETDEV)
+	for (i = 0; s->view && i < s->view->tables.n; i++)
+		if (s->view->tables.v[i].family == NFPROTO_NETDEV)
 			(void)strlist_add(&k->devices,
-					  s->tables.v[i].name +
+					  s->view->tables.v[i].name +
 					  strlen(KILLSWITCH_EGRESS_PREFIX));
+}
+
+/* Now and then all of it, whatever the generation says. */
+static void see_tables(struct killswitch *k, struct killswitch_seen *s)
+{
+	bool all = k->looks++ >= LOOKS_PER_READING;
+
+	if (all)
+		k->looks = 0;
+	if (nft_look(k->nft, killswitch_is_ours, all ? NULL : k->view,
+		     &s->view, &s->tables_fault) < 0) {
+		k->view = nft_view_unref(k->view);
+		return;
+	}
+	(void)nft_view_unref(k->view);
+	k->view = nft_view_ref(s->view);
 }
 
 static int killswitch_observe(void *state, const struct desired *want,
@@ -124,8 +144,7 @@ static int killswitch_observe(void *state, const struct desired *want,
 	if (r < 0) {
 		s->links_fault = s->tables_fault;
 	} else {
-		(void)nft_read(k->nft, killswitch_is_ours, &s->tables,
-			       &s->tables_fault);
+		see_tables(k, s);
 		(void)rtnl_link_dump(k->route, &s->links, &s->links_fault);
 		s->portid = nl_sock_portid(k->nft);
 	}
@@ -249,7 +268,8 @@ static int apply_table(struct killswitch *k, const struct armed *next,
 		owner_only = true;
 	else if (!parse_key(c->key, "table ", &family, &name))
 		return fault_set(f, -EINVAL, c->key, "not a change of ours");
-	have = nft_tables_find(&seen->tables, family, name);
+	have = seen->view ? nft_tables_find(&seen->view->tables, family, name) :
+			    NULL;
 	if (c->op == CHANGE_REMOVE)
 		return have ? remove_table(k, have, f) : 0;
 	if (owner_only && have && (have->flags & NFT_TABLE_PERSIST))

@@ -131,7 +131,7 @@ static int plan_table(struct plan *p, const char *device, bool present)
 	if (r < 0)
 		return r;
 	(void)killswitch_key(want.family, want.name, key);
-	have = nft_tables_find(&p->seen->tables, want.family, want.name);
+	have = nft_tables_find(&p->seen->view->tables, want.family, want.name);
 	if (!present)
 		r = report(p, CHANGE_ADD, key, ITEM_PENDING,
 			   have ? "kept" : "", "hooked",
@@ -196,12 +196,13 @@ static bool wanted(const struct plan *p, const struct nft_table *have)
 
 static int plan_extras(struct plan *p)
 {
+	const struct nft_tables *tables = &p->seen->view->tables;
 	size_t i;
 	int r = 0;
 
-	for (i = 0; i < p->seen->tables.n && r == 0; i++)
-		if (!wanted(p, &p->seen->tables.v[i]))
-			r = plan_extra(p, &p->seen->tables.v[i]);
+	for (i = 0; i < tables->n && r == 0; i++)
+		if (!wanted(p, &tables->v[i]))
+			r = plan_extra(p, &tables->v[i]);
 	return r;
 }
 
@@ -210,7 +211,7 @@ static int plan_tables(struct plan *p)
 	size_t i;
 	int r;
 
-	if (p->seen->tables_fault.err)
+	if (!p->seen->view)
 		return report(p, CHANGE_SET, "tables", ITEM_UNOBSERVABLE, "",
 			      "", p->seen->tables_fault.text);
 	if (p->next.d->egress.n_classes) {

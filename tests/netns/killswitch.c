@@ -231,15 +231,16 @@ static void ks14_flush_ruleset_comes_back(void **state)
 static void ks14_owner_refuses_others(void **state)
 {
 	struct fixture *x = *state;
-	struct nft_tables t = { 0 };
+	struct nft_view *v = NULL;
 	struct nl_sock *s = NULL;
 	bool owned;
 
 	run_converge(&x->run, x->want);
 	assert_int_equal(nl_sock_open(NETLINK_NETFILTER, &s, NULL), 0);
-	assert_int_equal(nft_read(s, killswitch_is_ours, &t, NULL), 0);
-	owned = t.n == 2 && (t.v[0].flags & NFT_TABLE_F_OWNER);
-	nft_tables_done(&t);
+	assert_int_equal(nft_read(s, killswitch_is_ours, &v, NULL), 0);
+	owned = v->tables.n == 2 &&
+		(v->tables.v[0].flags & NFT_TABLE_F_OWNER);
+	(void)nft_view_unref(v);
 	(void)nl_sock_free(s);
 	if (!owned) {
 		print_message("# the kernel has no owner|persist: plain\n");

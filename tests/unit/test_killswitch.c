@@ -181,14 +181,15 @@ static const struct scene scenes[] = {
 static void add_table(struct killswitch_seen *s, const char *egress,
 		      const char *device, char how, bool nobody)
 {
+	struct nft_tables *tables = &s->view->tables;
 	struct armed a = ARMED_INIT;
 	struct nft_table *t;
 
 	if (how == '-')
 		return;
 	parse(egress, &a);
-	s->tables.v = reallocarray(s->tables.v, s->tables.n + 1, sizeof(*t));
-	t = &s->tables.v[s->tables.n++];
+	tables->v = reallocarray(tables->v, tables->n + 1, sizeof(*t));
+	t = &tables->v[tables->n++];
 	assert_int_equal(killswitch_table(&a.d->egress, device, t), 0);
 	t->use = (uint32_t)(t->n_chains + t->n_sets);
 	t->flags = nobody ? NFT_TABLE_PERSIST : NFT_TABLE_OWNED;
@@ -218,6 +219,8 @@ static void play(const struct scene *sc)
 	if (sc->record && !sc->record[0])
 		(void)fault_set(&s.record_fault, -EBADMSG, "record", "bad");
 	s.links = (struct rtnl_links){ &link, sc->eth0_present };
+	s.view = calloc(1, sizeof(*s.view));
+	s.view->refs = 1;
 	add_table(&s, vpn, NULL, sc->inet, sc->owned_by_nobody);
 	add_table(&s, vpn, "eth0", sc->eth0, sc->owned_by_nobody);
 	assert_int_equal(killswitch_plan(want.d, &s, &items, &changes, NULL),
@@ -234,7 +237,7 @@ static void play(const struct scene *sc)
 		fail_msg("%s: %s is not blocked", sc->name, sc->blocked);
 	item_list_done(&items);
 	change_list_done(&changes);
-	nft_tables_done(&s.tables);
+	s.view = nft_view_unref(s.view);
 	armed_done(&s.record);
 	armed_done(&want);
 }
