@@ -6,7 +6,8 @@
  * a deadline of its own; success is judged by looking, since a job's "done"
  * proves nothing (FACTS S5). Never unloads. Needs in units/:
  * ReadWritePaths=/etc/modules-load.d, AF_UNIX (D-Bus), AF_NETLINK (uevents);
- * no CAP_SYS_MODULE, and ProtectKernelModules=yes does no harm.
+ * no CAP_SYS_MODULE. ProtectKernelModules=no: it hides /lib/modules, and with
+ * it the difference between "no such module" and "needs a reboot".
  */
 #pragma once
 

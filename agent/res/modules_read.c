@@ -187,7 +187,9 @@ int module_index_find(const char *root, const char *release,
 		return r;
 	*ret_real = '\0';
 	if (stat(path, &st) < 0) {
-		*ret_where = MODULE_INDEX_UNKNOWN;
+		/* Hidden (ProtectKernelModules=) is not gone (MO-03). */
+		*ret_where = errno == ENOENT ? MODULE_INDEX_UNKNOWN :
+					       MODULE_INDEX_UNREADABLE;
 		return 0;
 	}
 	r = index_has(root, release, "modules.builtin", name, &found, f);

@@ -28,6 +28,7 @@ enum module_live {
 
 enum module_index {
 	MODULE_INDEX_UNKNOWN,	/* no /lib/modules/RELEASE to look into */
+	MODULE_INDEX_UNREADABLE,	/* it is hidden from us: just try */
 	MODULE_INDEX_ABSENT,
 	MODULE_INDEX_FILE,	/* can be loaded */
 	MODULE_INDEX_BUILT_IN,

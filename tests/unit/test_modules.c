@@ -95,6 +95,22 @@ static void where_modules_are(void **state)
 	assert_int_equal(where, MODULE_INDEX_UNKNOWN);
 }
 
+/* A hidden index is not a missing one: the load is tried. */
+static void a_hidden_index(void **state)
+{
+	struct run run;
+
+	(void)state;
+	(void)unlink(scratch_path(LIB "/modules.dep"));
+	put_link(LIB "/modules.dep", "modules.dep");	/* ELOOP, as root */
+	run_open(&run, &resource_modules);
+	want_module(&run, "br_netfilter");
+	look(&run);
+	assert_int_equal(state_of(&run, "br_netfilter"), ITEM_ABSENT);
+	assert_non_null(change_list_find(&run.changes, "br_netfilter"));
+	run_close(&run);
+}
+
 static void live_states(void **state)
 {
 	(void)state;
@@ -270,6 +286,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(names),
 		T(where_modules_are),
+		T(a_hidden_index),
 		T(live_states),
 		T(denials),
 		T(a07_loaded_and_persisted),
