@@ -38,7 +38,6 @@ struct k3s {
 	enum systemd1_verb steps[STEPS_MAX];
 	size_t n_steps, step;
 	bool acting, waiting;
-	bool begin;			/* wait for the unit to move */
 	uint64_t was_active_since;
 	uint32_t restarts_before;
 	struct systemd1_job *job;
