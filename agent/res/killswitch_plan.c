@@ -46,9 +46,28 @@ static int report(struct plan *p, enum change_op op, const char *key,
 
 /* ---- the record ---- */
 
+/* "vpn, other (1a2b3c4d)": the classes, and a sum of all there is to them. */
+static void sum_up(const struct armed *a, const char *text, char *buf,
+		   size_t size)
+{
+	const struct desired_egress *e = &a->d->egress;
+	uint32_t sum = 2166136261u;	/* FNV-1a */
+	size_t used = 0, i;
+
+	for (; *text; text++)
+		sum = (sum ^ (unsigned char)*text) * 16777619u;
+	for (i = 0; i < e->n_classes && used < size; i++)
+		used += (size_t)snprintf(buf + used, size - used, "%s%s",
+					 i ? ", " : "", e->classes[i].name);
+	if (used < size)
+		(void)snprintf(buf + used, size - used, "%s(%08x)",
+			       used ? " " : "no class ", sum);
+}
+
 static int plan_record(struct plan *p)
 {
 	_cleanup_free_ char *have = NULL, *want = NULL;
+	char had[CHANGE_TEXT_MAX] = "", wants[CHANGE_TEXT_MAX];
 	bool found = p->seen->record.found;
 	int r;
 
@@ -59,13 +78,15 @@ static int plan_record(struct plan *p)
 		r = armed_format(&p->next, &want);
 	if (r < 0)
 		return r;
+	if (found)
+		sum_up(&p->seen->record, have, had, sizeof(had));
+	sum_up(&p->next, want, wants, sizeof(wants));
 	if (found && have && want && strcmp(have, want) == 0)
 		return report(p, CHANGE_SET, KILLSWITCH_KEY_RECORD,
-			      ITEM_IN_SYNC, want, want, "");
+			      ITEM_IN_SYNC, wants, wants, "");
 	return report(p, found ? CHANGE_SET : CHANGE_ADD,
 		      KILLSWITCH_KEY_RECORD,
-		      found ? ITEM_DRIFTED : ITEM_ABSENT, found ? have : "",
-		      want, "");
+		      found ? ITEM_DRIFTED : ITEM_ABSENT, had, wants, "");
 }
 
 static int plan_class(struct plan *p, const struct desired_class *c)
@@ -211,6 +232,9 @@ static int plan_tables(struct plan *p)
 	size_t i;
 	int r;
 
+	/* A node that nobody ever armed need not have nftables at all. */
+	if (!p->seen->view && !p->next.found && !p->unsure)
+		return 0;
 	if (!p->seen->view)
 		return report(p, CHANGE_SET, "tables", ITEM_UNOBSERVABLE, "",
 			      "", p->seen->tables_fault.text);
@@ -224,6 +248,10 @@ static int plan_tables(struct plan *p)
 			      "", "", p->seen->links_fault.text);
 	r = killswitch_uplinks(&p->next.d->egress, &p->seen->links,
 			       &p->uplinks);
+	if (r == 0 && p->next.d->egress.n_classes && p->uplinks.n == 0)
+		r = report(p, CHANGE_SET, "uplinks", ITEM_BLOCKED, "", "",
+			   "no hardware device is here, so raw and bridged "
+			   "frames are not seen: name the uplinks");
 	for (i = 0; i < p->uplinks.n && r == 0; i++)
 		if (p->next.d->egress.n_classes)
 			r = plan_table(p, p->uplinks.v[i],

@@ -566,6 +566,38 @@ static void every_property_of_every_rule(void **state)
 	(void)nl_sock_free(s);
 }
 
+/* A leftover of the worst kind: jumps, a meter, a base chain elsewhere. */
+static void ks18_any_leftover_is_replaced(void **state)
+{
+	struct fixture *x = *state;
+
+	sh("nft -f - <<'N'\n"
+	   "add table inet garboard\n"
+	   "add chain inet garboard strange\n"
+	   "add chain inet garboard output "
+	   "{ type nat hook output priority 5; }\n"
+	   "add set inet garboard local4 { type inet_service; }\n"
+	   "add set inet garboard mtr { type ipv4_addr; flags dynamic; }\n"
+	   "add rule inet garboard strange update @mtr { ip saddr }\n"
+	   "add rule inet garboard output tcp dport @local4 jump strange\n"
+	   "N");
+	assert_int_equal(run_item(&x->run, x->want, INET), ITEM_DRIFTED);
+	run_converge(&x->run, x->want);
+	assert_false(leaves(PATH_OUTPUT, "10.44.0.5", OUT, 1000));
+}
+
+/* Nobody named an uplink, and none can be told: said, not passed over. */
+static void no_uplink_is_said(void **state)
+{
+	struct fixture *x = *state;
+
+	strlist_done(&x->want->egress.uplinks);
+	run_converge(&x->run, x->want);
+	assert_int_equal(run_item(&x->run, x->want, "uplinks"),
+			 ITEM_BLOCKED);
+	assert_false(leaves(PATH_OUTPUT, "10.44.0.5", OUT, 1000));
+}
+
 static void kill_leaves_it_closed(void **state)
 {
 	struct fixture *x = *state;
@@ -603,6 +635,8 @@ int main(void)
 		T(armed_class_is_never_silently_removed),
 		T(ks16_many_prefixes),
 		T(every_property_of_every_rule),
+		T(ks18_any_leftover_is_replaced),
+		T(no_uplink_is_said),
 		R(kill_leaves_it_closed),
 	};
 
