@@ -71,7 +71,8 @@ COORD += store store_schema store_nodes store_enroll store_log journal signer le
 PROGRAMS := garboard-agent garboard-link garboard
 
 LIBS_common :=
-LIBS_proto := -lprotobuf-c -lcrypto
+# libcrypto comes first: its own 4,000 symbols are looked up in this order.
+LIBS_proto := -lcrypto -lprotobuf-c
 LIBS_tls := -lssl -lcrypto
 LIBS_spec := -lyaml
 LIBS_agent := -lsystemd -lmnl -lnftnl
@@ -101,9 +102,9 @@ help:
 
 # garboard-agent must never link libssl: it has no business with TLS.
 $(BUILD)/garboard-agent: $(BUILD)/agent/main.o $(call lib,agent spec proto common)
-	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_agent) $(LIBS_spec) $(LIBS_proto)
+	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_proto) $(LIBS_agent) $(LIBS_spec)
 $(BUILD)/garboard-link: $(BUILD)/agent/link/main.o $(call lib,link tls proto common)
-	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ -lsystemd $(LIBS_tls) $(LIBS_proto)
+	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_proto) $(LIBS_tls) -lsystemd
 $(BUILD)/garboard: $(BUILD)/coordinator/main.o $(call lib,coord spec tls proto common)
 	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_coord) $(LIBS_tls) $(LIBS_spec) $(LIBS_proto)
 

@@ -221,13 +221,17 @@ static size_t earlier_twin(const struct desired *want, size_t i,
 			   const char *path)
 {
 	char other[SYSCTL_KEY_MAX];
-	size_t j;
+	size_t length = strlen(path), j;
 
-	for (j = 0; j < i; j++)
-		if (sysctl_key_path(want->sysctls[j].key, other,
-				    sizeof(other)) == 0 &&
+	for (j = 0; j < i; j++) {
+		const char *key = want->sysctls[j].key;
+
+		/* Spellings differ in separators and in a leading slash. */
+		if (strlen(key) - (*key == '/') == length &&
+		    sysctl_key_path(key, other, sizeof(other)) == 0 &&
 		    strcmp(other, path) == 0)
 			return j;
+	}
 	return SIZE_MAX;
 }
 

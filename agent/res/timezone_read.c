@@ -144,9 +144,11 @@ static void see_file(const char *root, struct timezone_seen *s,
 	if (r < 0)
 		return;
 	copy_name(s->file, line);
+	s->file_same = strcmp(s->file, want) == 0;
+	if (s->file_same)
+		return;
 	named = named_data(root, s->file, &named_size);
-	s->file_same = strcmp(s->file, want) == 0 ||
-		       same_data(named, named_size, data, size);
+	s->file_same = same_data(named, named_size, data, size);
 }
 
 /* "L America/Los_Angeles US/Pacific" in tzdata.zi: the name of today. */
