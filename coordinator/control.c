@@ -242,6 +242,8 @@ static int take_client(struct control_server *s, int fd)
 		free(c);
 		return r;
 	}
+	/* People are answered also while a whole fleet connects. */
+	(void)sd_event_source_set_priority(c->io, SD_EVENT_PRIORITY_IMPORTANT);
 	LIST_INIT(&c->deferred);
 	LIST_INIT(&c->listeners);
 	LIST_INSERT_HEAD(&s->clients, c, link);
@@ -320,6 +322,7 @@ int control_server_new(sd_event *event, const char *path,
 		return fault_errno(f, r, path, "no event source");
 	}
 	(void)sd_event_source_set_io_fd_own(s->io, true);
+	(void)sd_event_source_set_priority(s->io, SD_EVENT_PRIORITY_IMPORTANT);
 	fleet_on_change(parts->fleet, on_change, s);
 	*ret_server = s;
 	return 0;

@@ -169,12 +169,15 @@ static int on_wait_over(sd_event_source *source, uint64_t now, void *userdata)
 static int op_wait(struct client *c, const json_t *request, json_t *reply,
 		   struct fault *f)
 {
+	struct fleet *fleet = client_parts(c)->fleet;
 	uint64_t revision = number_of(request, "revision");
 	struct deferred *d;
 	int r;
 
-	if (fleet_revision(client_parts(c)->fleet) > revision)
-		return put(reply, "changed", json_true());
+	(void)reply;
+	/* Not at once: a client that lists and waits must leave us room. */
+	if (fleet_revision(fleet) > revision)
+		fleet_notify(fleet);
 	d = client_defer(c, request, f);
 	if (!d)
 		return f->err;
@@ -535,6 +538,7 @@ static int op_events(struct client *c, const json_t *request, json_t *reply,
 	r = put(reply, "events", list);
 	if (r < 0)
 		return r;
+	journal_flush(client_parts(c)->journal);
 	return store_events(client_parts(c)->store,
 			    limit && limit < 1000 ? limit : 1000, event_json,
 			    list, f);

@@ -10,6 +10,9 @@
 
 #define FLUSH_EVERY USEC_PER_SEC
 #define SWEEP_EVERY (5 * USEC_PER_SEC)
+/* Whoever is told lists all nodes again: the more nodes, the less often. */
+#define NOTIFY_AFTER (20 * USEC_PER_MSEC)
+#define NOTIFY_PER_NODE (USEC_PER_MSEC / 5)
 #define ACCURACY (100 * USEC_PER_MSEC)
 #define SEQUENCE_BLOCK 64	/* order numbers taken from disk at once */
 
@@ -182,12 +185,23 @@ uint64_t fleet_revision(const struct fleet *fleet)
 	return fleet->revision;
 }
 
+void fleet_notify(struct fleet *fleet)
+{
+	int enabled = SD_EVENT_ON;
+	usec after = NOTIFY_AFTER + fleet->n_nodes * NOTIFY_PER_NODE;
+
+	(void)sd_event_source_get_enabled(fleet->notify, &enabled);
+	if (enabled != SD_EVENT_OFF)
+		return;
+	(void)sd_event_source_set_time_relative(fleet->notify, after);
+	(void)sd_event_source_set_enabled(fleet->notify, SD_EVENT_ONESHOT);
+}
+
 void fleet_changed(struct fleet *fleet)
 {
 	fleet->revision++;
 	if (fleet->notify)
-		(void)sd_event_source_set_enabled(fleet->notify,
-						  SD_EVENT_ONESHOT);
+		fleet_notify(fleet);
 }
 
 void fleet_on_change(struct fleet *fleet, void (*fn)(void *userdata),
@@ -197,11 +211,11 @@ void fleet_on_change(struct fleet *fleet, void (*fn)(void *userdata),
 	fleet->changed_data = userdata;
 }
 
-static int on_notify(sd_event_source *source, void *userdata)
+static int on_notify(sd_event_source *source, uint64_t usec_, void *userdata)
 {
 	struct fleet *fleet = userdata;
 
-	(void)source;
+	(void)source, (void)usec_;
 	if (fleet->changed)
 		fleet->changed(fleet->changed_data);
 	return 0;
@@ -331,7 +345,9 @@ static int add_sources(struct fleet *fleet)
 				       SWEEP_EVERY, ACCURACY, on_sweep, fleet);
 	if (r < 0)
 		return r;
-	r = sd_event_add_defer(e, &fleet->notify, on_notify, fleet);
+	r = sd_event_add_time_relative(e, &fleet->notify, CLOCK_MONOTONIC,
+				       NOTIFY_AFTER, USEC_PER_MSEC, on_notify,
+				       fleet);
 	if (r < 0)
 		return r;
 	return sd_event_source_set_enabled(fleet->notify, SD_EVENT_OFF);

@@ -89,6 +89,8 @@ const char *fleet_peer(const struct fleet_node *n);
 /* Rises with each change worth looking at. */
 uint64_t fleet_revision(const struct fleet *fleet);
 void fleet_changed(struct fleet *fleet);
+/* Calls the listener soon, also when nothing changes meanwhile. */
+void fleet_notify(struct fleet *fleet);
 /* One listener; it is called from the loop, not from inside a change. */
 void fleet_on_change(struct fleet *fleet, void (*fn)(void *userdata),
 		     void *userdata);

@@ -6,8 +6,13 @@
  * that garbage from the network cannot fill a disk. Text is bounded and
  * cleaned; never pass a secret. In the server part only this module logs
  * above debug (H15).
+ *
+ * Rows are written together, at most a second later: one transaction for
+ * many costs one flush of the disk. The log line is out at once.
  */
 #pragma once
+
+#include <systemd/sd-event.h>
 
 #include "common/clock.h"
 
@@ -16,9 +21,13 @@
 struct journal;
 struct store;
 
-/* `store` is borrowed and may be NULL: then only the log is written. */
-struct journal *journal_new(struct store *store);
-struct journal *journal_free(struct journal *j);	/* returns NULL */
+/* `store` is borrowed. NULL: no memory. */
+struct journal *journal_new(sd_event *event, struct store *store);
+/* Writes what is left; returns NULL. */
+struct journal *journal_free(struct journal *j);
+
+/* Writes what waits, before the rows are read. */
+void journal_flush(struct journal *j);
 
 /* `stage` and `node` may be NULL. */
 void journal_note(struct journal *j, const char *stage, const char *node,

@@ -153,7 +153,7 @@ static int make_parts(struct serve *s, const struct serve_options *o,
 	if ((r = signer_open(o->state, &s->signer, f)) < 0 ||
 	    (r = signer_tls(s->signer, &s->tls, f)) < 0)
 		return r;
-	s->journal = journal_new(s->store);
+	s->journal = journal_new(s->event, s->store);
 	if (!s->journal)
 		return fault_set(f, -ENOMEM, o->state, "out of memory");
 	r = fleet_new(s->event, s->store, s->signer, s->journal, &o->fleet,

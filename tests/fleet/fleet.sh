@@ -12,6 +12,11 @@ fleet_end() {
 	[ -z "$sim_pid" ] || kill "$sim_pid" 2>/dev/null
 	[ -z "$serve_pid" ] || kill "$serve_pid" 2>/dev/null
 	wait 2>/dev/null
+	# Built with sanitizers, what they say is a failure, also at the end.
+	if grep -h -A5 -e "Sanitizer" -e "runtime error" "$dir"/*.log "$dir/stderr" 2>/dev/null |
+		sed 's/^/# /' | grep .; then
+		tap_bad=1
+	fi
 	rm -rf "$dir"
 }
 
