@@ -26,6 +26,9 @@ def main(argv):
         from standin.kubevip import run
     try:
         return run(argv[1:])
+    except log.Shutdown as error:
+        log.shutdown(str(error))
+        return 0
     except log.Fatal as error:
         log.fatal(f"Error: {error}" if verb != "kube-vip" else str(error))
         return 1

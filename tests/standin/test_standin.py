@@ -179,10 +179,13 @@ def endpoints_ask_for_the_right_identity(lab):
     expect(n1.code("/readyz"), 401)
     expect(n1.code("/readyz", admin=True), 200)
     expect(n1.code("/version"), 401)
-    expect(n1.code("/db/info"), 401)
+    expect(n1.code("/db/info"), 403)
+    expect(n1.code("/db/info", basic=("server", "wrong")), 401)
     expect(n1.code("/db/info", basic=("server", n1.secret())), 200)
     expect(n1.loopback("/db/info")[0], 200)
-    expect(n1.code("/v1-k3s/readyz"), 401)
+    # The supervisor says 401 only to credentials that are wrong.
+    expect(n1.code("/v1-k3s/readyz"), 403)
+    expect(n1.code("/v1-k3s/readyz", basic=("node", "wrong")), 401)
     expect(n1.code("/v1-k3s/readyz", admin=True), 403)
     wait_for("core controllers", lambda: n1.code(
         "/v1-k3s/readyz", basic=("node", n1.secret())) == 200)
@@ -263,9 +266,10 @@ def wrong_secret_is_fatal(lab):
                  token=n1.token() + "x")
     n2.start()
     expect(n2.process.wait(20), 1)
-    assert "401 not authorized" in n2.logged()
+    assert "failed to bootstrap cluster data: not authorized" in n2.logged()
     # The node credential was wrong too: the comparison was skipped.
-    assert "Skipping cluster configuration validation" in n2.logged()
+    assert ("Skipping cluster configuration validation: not authorized"
+            in n2.logged())
 
 
 @test
@@ -300,6 +304,21 @@ def a_learner_without_progress_is_evicted(lab):
 
 
 @test
+def a_joiner_gives_up_when_its_api_stays_away(lab):
+    n1, n2 = lab.nodes["n1"], lab.nodes["n2"]
+    lab.params(hold=["promotion"], api_wait=4 * SPEED)
+    n2.configure(server=f"https://{n1.address}:6443", token=n1.token())
+    n2.start()
+    # Orderly, as after a signal: no level=fatal, status 0.
+    expect(n2.process.wait(30), 0)
+    assert ('level=error msg="Shutdown request received: \\"failed to wait '
+            "for API server to become ready" in n2.logged())
+    lab.params(hold=[], api_wait=900)
+    # It is a member all the same, and goes on as one.
+    expect(len(n1.members()), 2)
+
+
+@test
 def one_learner_at_a_time(lab):
     n1, n2, n3 = lab.nodes["n1"], lab.nodes["n2"], lab.node("n3", 3)
     lab.params(hold=["promotion"])
@@ -313,9 +332,15 @@ def one_learner_at_a_time(lab):
     wait_for("n3 waiting", lambda: "Waiting for other members to finish "
              "joining etcd cluster" in n3.logged())
     expect(len(n1.members()), 2)
+    # Its supervisor is up all the while, its etcd is not.
+    expect(n3.fetch("/ping")[0], 200)
+    expect(n3.loopback("/db/info")[0], 500)
     assert not n2.ready()
-    # The learner's supervisor answers, its API does not.
+    # The learner's supervisor answers, its API and its etcd do not.
     expect(n2.fetch("/ping")[0], 200)
+    code, text = n2.loopback("/db/info")
+    expect(code, 500)
+    assert "rpc not supported for learner" in text
     expect(n2.code("/readyz", admin=True), 503)
     lab.params(hold=[])
     n2.wait_ready()
@@ -555,8 +580,9 @@ def a_reinstalled_node_is_a_duplicate_until_its_node_is_deleted(lab):
     n3.kill_all()
     n3.wipe()
     n3.start()
-    expect(n3.process.wait(20), 1)
-    assert "duplicate node name found" in n3.logged()
+    expect(n3.process.wait(20), 0)
+    assert ('level=error msg="Shutdown request received: \\"etcd cluster join '
+            "failed: duplicate node name found" in n3.logged())
     wait_for("deleted", lambda: n1.api.delete("/api/v1/nodes/n3"))
     wait_for("member gone", lambda: len(n1.members()) == 2)
     n3.start()

@@ -121,11 +121,13 @@ class Etcd:
                       encoding="utf-8") as file:
                 file.write(text)
 
+    def choose_name(self):
+        if not self.name:
+            self.name = f"{self.node_name}-{random.getrandbits(32):08x}"
+
     def _insert(self, learner, started):
         self.id = str(random.getrandbits(63) | 1 << 62)  # beyond 2^53
-        if not self.name:
-            suffix = random.getrandbits(32)
-            self.name = f"{self.node_name}-{suffix:08x}"
+        self.choose_name()
         time = now()
         self.store.query(
             "INSERT INTO member VALUES (?,?,?,?,?,?,?,?,?)", self.id,
@@ -143,9 +145,12 @@ class Etcd:
             current = members(self.store)
             if any(m.learner for m in current):
                 raise TooManyLearners()
-            if not all(self._fresh(m) for m in current):
-                raise UnhealthyCluster()
             leader = self.store.get_meta("leader") or {}
+            settled = now() - self.params.seconds("peer_settled")
+            if not all(self._fresh(m) and (m.started < settled or m.id ==
+                                           leader.get("id"))
+                       for m in current):
+                raise UnhealthyCluster()
             if not self._leads(leader, current):
                 raise Unavailable()
             self._insert(learner=True, started=False)
@@ -257,7 +262,8 @@ class Etcd:
             return ("this server is not a member of the etcd cluster. "
                     f"Found [{found}], expect: {self.name}={expect}")
         if mine.learner:
-            return "this server has not yet been promoted from learner"
+            return ("this server has not yet been promoted from learner to "
+                    "voting member")
         return "" if self.healthy() else "etcd cluster has no leader"
 
     # what the leader does on its 15 s tick
@@ -268,23 +274,24 @@ class Etcd:
             if not member.learner:
                 continue
             if now() - member.progress > stall:
-                log.warning(f"Removing learner {member.name} from etcd "
-                            "cluster: no progress")
                 self.remove(member.id)
+                log.warning(f"Removed learner {member.name} from etcd "
+                            "cluster")
             elif (member.started and self._alive(member)
                   and not self.params.held("promotion")
                   and now() - member.progress
                   < self.params.seconds("peer_timeout")):
                 self.store.query("UPDATE member SET learner=0 WHERE id=?",
                                  member.id)
-                log.info(f"Learner {member.name} has been promoted")
+                log.info(f"Promoted learner {member.name}")
 
     def condition(self, node_name, member_name):
         """(status, reason, message) of EtcdIsVoter for one node."""
         member = next((m for m in members(self.store)
                        if m.name == member_name), None)
         if member is None:
-            return "False", "NotAMember", "Node is not an etcd member"
+            return "False", "NotAMember", ("Node is not a member of the "
+                                         "etcd cluster")
         if member.learner:
             return ("False", "MemberIsLearner",
                     "Node has not been promoted to voting member of the "

@@ -105,8 +105,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if reply.close:
             self.send_header("Connection", "close")
             self.close_connection = True
-        if reply.challenge:
-            self.send_header("Www-Authenticate", 'Basic realm="k3s"')
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(reply.data)
@@ -151,16 +149,14 @@ class Request:
 
 
 class Reply:
-    def __init__(self, code, data, content_type="text/plain", close=False,
-                 challenge=False):
+    def __init__(self, code, data, content_type="text/plain", close=False):
         self.code, self.content_type = code, content_type
         self.data = data if isinstance(data, bytes) else data.encode()
-        self.close, self.challenge = close, challenge
+        self.close = close
 
 
-def reply_json(code, obj, close=False, challenge=False):
-    return Reply(code, json.dumps(obj) + "\n", "application/json", close,
-                 challenge)
+def reply_json(code, obj, close=False):
+    return Reply(code, json.dumps(obj) + "\n", "application/json", close)
 
 
 REASONS = {400: "BadRequest", 401: "Unauthorized", 403: "Forbidden",
@@ -171,7 +167,7 @@ REASONS = {400: "BadRequest", 401: "Unauthorized", 403: "Forbidden",
 def failure(code, message):
     """The supervisor's errors: a Status, and the connection closes."""
     return reply_json(code, ApiError(code, REASONS[code], message).status(),
-                      close=True, challenge=code == 401)
+                      close=True)
 
 
 class Supervisor:
@@ -222,10 +218,11 @@ class Supervisor:
                 and "system:nodes" in certificate.groups)
 
     def _refuse(self, request):
-        known = request.certificate is not None or self._is_server(
-            request) or self._is_node(request)
-        return failure(403, "forbidden") if known else failure(
-            401, "not authorized")
+        """401 is for credentials that are wrong; none at all is a 403."""
+        wrong = request.headers.get("Authorization") is not None and not (
+            self._is_server(request) or self._is_node(request))
+        return failure(401, "not authorized") if wrong else failure(
+            403, "forbidden")
 
     # supervisor paths
 
@@ -293,10 +290,17 @@ class Supervisor:
             return self._refuse(request)
         if self.etcd is None:
             return failure(400, "etcd disabled")
+        trouble = ""
         try:
             self.etcd.require(2)
+            mine = self.etcd.me()
+            if mine is None or mine.learner:
+                trouble = "etcdserver: rpc not supported for learner"
         except etcd_module.Unavailable:
-            return failure(500, "etcdserver: request timed out")
+            trouble = "context deadline exceeded"
+        if trouble:
+            return failure(500, "Internal error occurred: failed to get "
+                           f"etcd MemberList: {trouble}")
         return reply_json(200, {"members": [
             m.as_json() for m in etcd_module.members(self.etcd.store)]})
 

@@ -9,6 +9,8 @@ from . import etcd as etcd_module, log, pki
 from .client import RemoteError, ca_context, fetch
 
 FAILED = "preparing server: failed to bootstrap cluster data: "
+CHECK = FAILED + "failed to check if bootstrap data has been initialized: "
+JOIN_FAILED = "etcd cluster join failed: "
 
 
 def basic(user, secret):
@@ -43,8 +45,8 @@ def trusted_bundle(url, token, local_ca):
         # Once more, verifying with what it gave us.
         fetch(url + "/cacerts", ca_context(bundle))
     except (RemoteError, ssl.SSLError, ValueError) as error:
-        raise log.Fatal("preparing server: failed to get CA certs: "
-                        f"{error}")
+        raise log.Fatal(CHECK + "failed to validate token: failed to get CA "
+                        f"certs: {error}")
     if not token.hash:
         log.warning("Cluster CA certificate is not trusted by the host CA "
                     "bundle, but the token does not include a CA hash. Use "
@@ -54,24 +56,19 @@ def trusted_bundle(url, token, local_ca):
     found = pki.ca_hash(bundle)
     if found != token.hash:
         raise log.Fatal(
-            "preparing server: failed to validate token: token CA hash does "
-            "not match the Cluster CA certificate hash: "
-            f"{token.hash} != {found}")
+            CHECK + "failed to validate token: token CA hash does not match "
+            f"the Cluster CA certificate hash: {token.hash} != {found}")
     return bundle
 
 
 def compare_config(config, context):
     """Must-match keys; skipped with a warning if refused (1.4)."""
     secret = pki.secret_of(config.agent_token or config.token)
-    url = config.server + "/v1-k3s/config"
     try:
-        code, data = fetch(url, context, headers=basic("node", secret))
-        theirs = json.loads(data) if code == 200 else None
+        theirs = json.loads(_get(config.server + "/v1-k3s/config", context,
+                                 basic("node", secret)))
     except (RemoteError, ValueError) as error:
-        code, theirs = error, None
-    if theirs is None:
-        log.warning("Skipping cluster configuration validation: "
-                    f"{url}: {code}")
+        log.warning(f"Skipping cluster configuration validation: {error}")
         return
     ours, differs = config.must_match(), False
     for name, value in ours.items():
@@ -86,49 +83,58 @@ def compare_config(config, context):
 
 def get_bootstrap(config, context):
     """The CAs of the cluster and where its store is."""
-    url = config.server + "/v1-k3s/server-bootstrap"
     secret = pki.secret_of(config.token)
     try:
-        code, data = fetch(url, context, headers=basic("server", secret))
+        return json.loads(_get(config.server + "/v1-k3s/server-bootstrap",
+                               context, basic("server", secret)))
     except RemoteError as error:
-        raise log.Fatal(FAILED + f"failed to get bootstrap data: {error}")
-    if code != 200:
+        raise log.Fatal(FAILED + str(error))
+
+
+def _get(url, context, headers):
+    """The body; of a refusal only the message of its Status is told."""
+    code, data = fetch(url, context, headers=headers)
+    if code == 200:
+        return data
+    try:
+        raise RemoteError(json.loads(data)["message"])
+    except (ValueError, KeyError, TypeError):
+        raise RemoteError(f"{url}: {code}") from None
+
+
+def _cluster_members(config, context, pause):
+    """From the join server, again and again."""
+    secret = pki.secret_of(config.token)
+    while True:
         try:
-            message = json.loads(data).get("message", "")
-        except ValueError:
-            message = ""
-        raise log.Fatal(FAILED + f"failed to get bootstrap data: {url}: "
-                        f"{code} {message}")
-    return json.loads(data)
+            return json.loads(_get(config.server + "/db/info", context,
+                                   basic("server", secret)))["members"]
+        except RemoteError as error:
+            log.info("Waiting to retrieve etcd cluster member list: "
+                     f"{error}")
+        pause("join_retry")
 
 
-def cluster_members(config, context):
-    url = config.server + "/db/info"
-    secret = pki.secret_of(config.token)
-    try:
-        code, data = fetch(url, context, headers=basic("server", secret))
-    except RemoteError as error:
-        raise log.Fatal(f"starting kubernetes: preparing server: start "
-                        f"managed database: {error}")
-    if code != 200:
-        raise log.Fatal("starting kubernetes: preparing server: start "
-                        f"managed database: {url}: {code}")
-    return json.loads(data)["members"]
-
-
-def refuse_duplicate(config, members, name_file):
+def _refuse_duplicate(config, members, name_file):
     for member in members:
         name = member.get("name", "")
         if name.rpartition("-")[0] == config.node_name:
             if os.path.exists(name_file):
                 os.unlink(name_file)
-            raise log.Fatal(
-                "etcd cluster join failed: duplicate node name found, "
-                "please use a unique name for this node")
+            raise log.Shutdown(
+                JOIN_FAILED + "duplicate node name found, please use a "
+                "unique name for this node")
 
 
-def add_member(etcd, loops, params):
-    """MemberAddAsLearner, again and again; there is no deadline."""
+def become_member(config, context, etcd, pause):
+    """MemberAddAsLearner, again and again until `pause` gives up."""
+    members = _cluster_members(config, context, pause)
+    _refuse_duplicate(config, members, config.path("db", "etcd", "name"))
+    etcd.choose_name()
+    peers = " ".join(f"{m.get('name', '')}={m['peerURLs'][0]}"
+                     for m in members)
+    log.info(f"Adding member {etcd.name}=https://{config.node_ip}:2380 to "
+             f"etcd cluster [{peers}]")
     said = None
     while True:
         try:
@@ -146,4 +152,4 @@ def add_member(etcd, loops, params):
         if text != said:
             log.info(text)
         said = text
-        loops.pause(params.seconds("join_retry"))
+        pause("join_retry")

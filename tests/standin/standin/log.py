@@ -11,6 +11,11 @@ class Fatal(Exception):
     """Ends the process with level=fatal and a non-zero status."""
 
 
+class Shutdown(Fatal):
+    """Ends it in order: level=error, status 0. What fails after :6443 is
+    open ends so; systemd calls it Result=protocol before READY=1."""
+
+
 def _quote(text):
     text = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + text.replace("\n", "\\n") + '"'
@@ -38,3 +43,7 @@ def error(message):
 
 def fatal(message):
     _emit("fatal", message)
+
+
+def shutdown(message):
+    _emit("error", "Shutdown request received: " + _quote(message))

@@ -18,11 +18,13 @@ DEFAULTS = {
     "etcd_poll": 5.0,           # k3s asks etcd "are you a voter" this often
     "etcd_tick": 1.0,           # heartbeats and probes of the peers
     "peer_timeout": 2.5,        # silent peer -> lost; twice this: new leader
+    "peer_settled": 5.0,        # peer up for less: no member is added
     "apiserver_start": 4.0,
     "controllers_start": 3.0,   # apiserver -> /v1-k3s/readyz
     "promote_tick": 15.0,       # learner promotion and EtcdIsVoter
     "learner_stall": 300.0,     # learner without progress -> evicted
     "join_retry": 1.0,
+    "api_wait": 900.0,          # no API by then: k3s ends, systemd restarts
     "deploy_scan": 15.0,
     "controller_tick": 1.0,
     "kubelet_tick": 2.0,

@@ -18,13 +18,15 @@ from .controllers import Controllers
 from .deploy import Deploy
 from .helm import HelmController
 from .kubelet import Kubelet
-from .params import Params, shared_dir
+from .params import Params, now, shared_dir
 from .pods import Context
 from .process import Loops, Ports, Stopped, http_greeting, sd_notify
 from .serving import Serving
 from .store import Store
 
 NEWER = 3       # seconds a CA file may be newer than the datastore's copy
+GAVE_UP = ("failed to wait for API server to become ready: context deadline "
+           "exceeded\nthe server is currently unable to handle the request")
 
 
 def _hash(secret):
@@ -39,6 +41,8 @@ class Server:
         self.ports = Ports()
         self.store = self.etcd = self.authority = None
         self.announced = False
+        self.joining = None         # TLS context towards the join server
+        self.give_up = 0
         self.kubelet = self.deploy = self.client = None
         self.cluster = self.secret = ""
         self.db_dir = self.config.path("db", "etcd")
@@ -169,14 +173,8 @@ class Server:
         join.compare_config(config, context)
         answer = join.get_bootstrap(config, context)
         self.authority = pki.Authority(answer["bundle"])
-        members = join.cluster_members(config, context)
-        join.refuse_duplicate(config, members,
-                              os.path.join(self.db_dir, "name"))
         self._open_cluster(answer["cluster"])
-        join.add_member(self.etcd, self.loops, self.params)
-        self.etcd.save(self.cluster)
-        log.info(f"Adding member {self.etcd.name} to etcd cluster as "
-                 "learner")
+        self.joining = context
 
     # files (2.4)
 
@@ -275,9 +273,20 @@ class Server:
         self.loops.pause(self.params.seconds("start_delay"))
         self.supervisor.handlers_ready = True
 
+    def _pause(self, interval):
+        """Between two tries of what the API waits for."""
+        if now() > self.give_up:
+            raise log.Shutdown(GAVE_UP)
+        self.loops.pause(self.params.seconds(interval))
+
     def start_etcd(self):
+        self.give_up = now() + self.params.seconds("api_wait")
         if self.etcd is None:
             return
+        if self.joining is not None:
+            join.become_member(self.config, self.joining, self.etcd,
+                               self._pause)
+            self.etcd.save(self.cluster)
         self.loops.pause(self.params.seconds("etcd_start"))
         for host in dict.fromkeys(("127.0.0.1", self.config.node_ip)):
             self.ports.listen(host, 2379)
@@ -287,16 +296,12 @@ class Server:
         self.etcd.mark_started()
         self.loops.start("etcd_tick", self._etcd_turn)
         self.loops.start("promote_tick", self._leader_turn)
-        said = None
-        while True:
+        trouble = self.etcd.test()
+        while trouble:
+            log.info(f"Failed to test etcd connection: {trouble}")
+            self._pause("etcd_poll")
             trouble = self.etcd.test()
-            if not trouble:
-                return
-            if trouble != said:
-                log.info(f"Waiting for etcd server to become available: "
-                         f"{trouble}")
-            said = trouble
-            self.loops.pause(self.params.seconds("etcd_poll"))
+        log.info("Connection to etcd is ready")
 
     def _etcd_turn(self):
         self.etcd.tick()
@@ -341,7 +346,7 @@ class Server:
     def start_apiserver(self):
         self.loops.pause(self.params.seconds("apiserver_start"))
         while self.params.held("apiserver"):
-            self.loops.pause(self.params.seconds("etcd_poll"))
+            self._pause("etcd_poll")
         api = Api(self.store, self.etcd, self.params, self.authority)
         self.client = LocalClient(api)
         self._seed()
@@ -354,6 +359,9 @@ class Server:
         """READY=1 once; it waits neither for the Node nor for a CNI."""
         if not self.announced and not self.params.held("ready"):
             self.announced = True
+            log.info("Kube API server is now running")
+            if self.etcd is not None:
+                log.info("ETCD server is now running")
             log.info("k3s is up and running")
             sd_notify("READY=1")
 
