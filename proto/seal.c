@@ -137,7 +137,9 @@ int seal_to(const uint8_t receiver[KEY_PUBLIC_SIZE], const char *context,
 	int r;
 
 	if (size == 0 || size > SEAL_PLAIN_MAX)
-		return fault_set(f, -E2BIG, "secret", "is empty or too long");
+		return fault_set(f, -E2BIG, "secret",
+				 "of %zu bytes; 1 to %d can be sealed", size,
+				 SEAL_PLAIN_MAX);
 	r = key_generate(KEY_X25519, &ephemeral, f);
 	if (r < 0)
 		return r;
