@@ -115,7 +115,7 @@ cluster_install() { # NODE
 cluster_connected() { # N
 	[ "$(gb node list -o json 2>/dev/null |
 		python3 -c 'import json,sys
-print(sum(1 for n in json.load(sys.stdin) if n.get("connected")))')" = "$1" ]
+print(sum(1 for n in json.load(sys.stdin) if n["state"] == "connected"))')" = "$1" ]
 }
 
 cluster_wait() { # SECONDS CMD...
