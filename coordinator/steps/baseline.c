@@ -46,26 +46,32 @@ static const char *state_name(uint8_t state)
 	return state < UP_ITEM_STATES ? names[state] : "unknown";
 }
 
-/* A waiver is shown each time it lets something pass. */
 static bool item_passes(const struct step_env *env, size_t node,
-			const struct up_resource *r, const struct up_item *it,
-			bool tell)
+			const struct up_resource *r, const struct up_item *it)
 {
-	if (r->mode != MODE_OBSERVE ||
-	    !spec_waived(env->spec, node, r->id, it->key))
-		return false;
-	if (tell)
+	return r->mode == MODE_OBSERVE &&
+	       spec_waived(env->spec, node, r->id, it->key);
+}
+
+/* What a waiver lets pass is shown each time. */
+static void tell_waived(const struct step_env *env, size_t node,
+			const struct up_resource *r, size_t n,
+			const struct up_item *first)
+{
+	if (n > 0)
 		progress_fact(env->progress, env->spec->nodes[node].name.v,
-			      "waived: %s %s is %s", resource_name(r->id),
-			      it->key, state_name(it->state));
-	return true;
+			      "waived by the spec: %zu item%s of %s, such as "
+			      "%s (%s)", n, n == 1 ? "" : "s",
+			      resource_name(r->id), first->key,
+			      state_name(first->state));
 }
 
 static bool judge_resource(const struct step_env *env, size_t node,
 			   const struct up_resource *r, struct node_seen *s,
 			   bool tell)
 {
-	size_t i;
+	const struct up_item *first = NULL;
+	size_t i, waived = 0;
 
 	if (r->mode == MODE_OFF && r->id != RESOURCE_KILLSWITCH)
 		return true;
@@ -77,15 +83,21 @@ static bool judge_resource(const struct step_env *env, size_t node,
 	for (i = 0; i < r->n_items; i++) {
 		const struct up_item *it = &r->items[i];
 
-		if (it->state == 0 || item_passes(env, node, r, it,
-						   tell))
+		if (it->state == 0)
 			continue;
+		if (item_passes(env, node, r, it)) {
+			if (waived++ == 0)
+				first = it;
+			continue;
+		}
 		(void)snprintf(s->why, sizeof(s->why),
 			       "%s %.60s is %s%s%.120s", resource_name(r->id),
 			       it->key, state_name(it->state),
 			       it->reason[0] ? ": " : "", it->reason);
 		return false;
 	}
+	if (tell)
+		tell_waived(env, node, r, waived, first);
 	return true;
 }
 
