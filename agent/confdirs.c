@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "agent/rootpath.h"
+#include "agent/stamps.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 
@@ -117,21 +118,59 @@ static int by_name(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
+static int scan_all(const char *root, const char *sub, struct entries *e,
+		    struct fault *f)
+{
+	char dir[PATH_MAX];
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < sizeof(bases) / sizeof(bases[0]) && r == 0; i++) {
+		(void)snprintf(dir, sizeof(dir), "%s/%s", bases[i], sub);
+		r = scan(root, dir, e, f);
+	}
+	return r;
+}
+
+static int note(const char *root, const char *path, struct stamps *stamps)
+{
+	char full[PATH_MAX];
+	int r = rootpath(root, full, "%s", path);
+
+	return r < 0 ? r : stamps_note(stamps, full);
+}
+
+int confdirs_note(const char *root, const char *sub, struct stamps *stamps,
+		  struct fault *f)
+{
+	CLEANUP(entries_done) struct entries e = { NULL, 0 };
+	char dir[PATH_MAX];
+	size_t i;
+	int r = 0;
+
+	/* Directories first: what they list may change while it is noted. */
+	for (i = 0; i < sizeof(bases) / sizeof(bases[0]) && r == 0; i++) {
+		(void)snprintf(dir, sizeof(dir), "%s/%s", bases[i], sub);
+		r = note(root, dir, stamps);
+	}
+	if (r == 0)
+		r = scan_all(root, sub, &e, f);
+	/* The masked too: an empty file hides others until it is filled. */
+	for (i = 0; i < e.n && r == 0; i++)
+		r = note(root, e.v[i].path, stamps);
+	return r;
+}
+
 int confdirs_list(const char *root, const char *sub,
 		  struct strlist *ret_files, struct fault *f)
 {
 	CLEANUP(entries_done) struct entries e = { NULL, 0 };
 	struct strlist files = STRLIST_INIT;
-	char dir[PATH_MAX];
 	size_t i;
-	int r = 0;
+	int r = scan_all(root, sub, &e, f);
 
-	for (i = 0; i < sizeof(bases) / sizeof(bases[0]); i++) {
-		(void)snprintf(dir, sizeof(dir), "%s/%s", bases[i], sub);
-		r = scan(root, dir, &e, f);
-		if (r < 0)
-			return r;
-	}
+	if (r < 0)
+		return r;
 	if (e.n > 0)
 		qsort(e.v, e.n, sizeof(*e.v), by_name);
 	for (i = 0; i < e.n && r == 0; i++)

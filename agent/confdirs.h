@@ -14,6 +14,8 @@
 #include "common/fault.h"
 #include "common/strlist.h"
 
+struct stamps;		/* agent/stamps.h */
+
 #define CONFDIRS_FILES_MAX 1024		/* per sub-directory */
 #define CONFDIRS_FILE_SIZE_MAX 262144	/* bytes of one file */
 
@@ -24,6 +26,13 @@
  */
 int confdirs_list(const char *root, const char *sub,
 		  struct strlist *ret_files, struct fault *f);
+
+/*
+ * Notes the directories and every file whose content or absence decides what
+ * confdirs_lines() gives. Note before reading. As confdirs_list().
+ */
+int confdirs_note(const char *root, const char *sub, struct stamps *stamps,
+		  struct fault *f);
 
 /* Called per line, without its newline; may write into `line`. */
 typedef int (*confdirs_line)(void *userdata, const char *file,

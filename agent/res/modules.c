@@ -10,8 +10,10 @@
 #include <sys/stat.h>
 
 #include "agent/bus/systemd1.h"
+#include "agent/confdirs.h"
 #include "agent/res/modules_plan.h"
 #include "agent/rootpath.h"
+#include "agent/stamps.h"
 #include "agent/wake.h"
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -43,6 +45,8 @@ struct modules_state {
 	struct lookup *lookups;
 	struct timespec index_time;
 	ino_t index_inode;
+	struct stamps stamps;	/* of the files that `denials` came from */
+	struct module_denials denials;
 	struct wake *wake;
 	struct bus_listener *listener;
 	resource_look_again look_again;
@@ -87,6 +91,8 @@ static void *modules_free(void *state)
 		free(l);
 	}
 	drop_lookups(st);
+	stamps_done(&st->stamps);
+	module_denials_done(&st->denials);
 	free(st);
 	return NULL;
 }
@@ -188,7 +194,6 @@ static int see_load(struct modules_state *st, struct module_seen *m)
 }
 
 static int see_absent(struct modules_state *st, struct modules_seen *seen,
-		      const struct module_denials *denials,
 		      struct module_seen *m, struct fault *f)
 {
 	const char *cause;
@@ -199,16 +204,33 @@ static int see_absent(struct modules_state *st, struct modules_seen *seen,
 		return r;
 	if (*m->real)
 		m->live = module_live(st->host->root, m->real);
-	cause = module_denials_find(denials, *m->real ? m->real : m->name);
+	cause = module_denials_find(&st->denials, *m->real ? m->real : m->name);
 	if (cause && !(m->denied = strdup(cause)))
 		return -ENOMEM;
 	return see_load(st, m);
 }
 
+/* modprobe.d changes by the month, the command line by the boot. */
+static int see_denials(struct modules_state *st, struct fault *f)
+{
+	int r;
+
+	if (stamps_fresh(&st->stamps))
+		return 0;
+	stamps_done(&st->stamps);
+	module_denials_done(&st->denials);
+	r = confdirs_note(st->host->root, "modprobe.d", &st->stamps, NULL);
+	if (r == 0)
+		stamps_end(&st->stamps);
+	r = module_denials_read(st->host->root, &st->denials, f);
+	if (r < 0)
+		stamps_done(&st->stamps);
+	return r;
+}
+
 static int see_all(struct modules_state *st, const struct desired *want,
 		   struct modules_seen *seen, struct fault *f)
 {
-	CLEANUP(module_denials_done) struct module_denials denials = { 0 };
 	bool denials_known = false;
 	size_t i;
 	int r = 0;
@@ -231,10 +253,10 @@ static int see_all(struct modules_state *st, const struct desired *want,
 			continue;
 		}
 		if (!denials_known)
-			r = module_denials_read(st->host->root, &denials, f);
+			r = see_denials(st, f);
 		denials_known = true;
 		if (r == 0)
-			r = see_absent(st, seen, &denials, m, f);
+			r = see_absent(st, seen, m, f);
 	}
 	return r;
 }

@@ -10,9 +10,11 @@
 #include <sys/inotify.h>
 #include <sys/stat.h>
 
+#include "agent/confdirs.h"
 #include "agent/ours.h"
 #include "agent/res/sysctl_plan.h"
 #include "agent/rootpath.h"
+#include "agent/stamps.h"
 #include "agent/wake.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -37,6 +39,8 @@ struct sysctl_state {
 	size_t n;
 	struct ours ours;
 	bool ours_known;
+	struct stamps stamps;	/* of the files that `lines` came from */
+	struct sysctl_lines lines;
 	struct wake *wake;
 	resource_look_again look_again;
 	void *userdata;
@@ -81,6 +85,8 @@ static void *sysctl_free(void *state)
 		held_done(&st->v[i]);
 	free(st->v);
 	ours_done(&st->ours);
+	stamps_done(&st->stamps);
+	sysctl_lines_done(&st->lines);
 	free(st);
 	return NULL;
 }
@@ -233,6 +239,30 @@ static void read_ours(struct sysctl_state *st, struct fault *f)
 	st->ours_known = true;
 }
 
+/*
+ * The files change by the month: while their stamps stand, so do the lines.
+ * What could not be read is read again each time.
+ */
+static int see_files(struct sysctl_state *st, struct sysctl_lines *lines,
+		     struct fault *f)
+{
+	int r;
+
+	if (stamps_fresh(&st->stamps))
+		return sysctl_lines_copy(&st->lines, lines);
+	stamps_done(&st->stamps);
+	sysctl_lines_done(&st->lines);
+	r = confdirs_note(st->host->root, "sysctl.d", &st->stamps, NULL);
+	if (r == 0)
+		stamps_end(&st->stamps);
+	r = sysctl_lines_read(st->host->root, lines, f);
+	if (r == 0 && sysctl_lines_copy(lines, &st->lines) < 0)
+		r = -ENOMEM;
+	if (r < 0)
+		stamps_done(&st->stamps);
+	return r;
+}
+
 static int sysctl_observe(void *state, const struct desired *want,
 			  void **ret_seen, struct fault *f)
 {
@@ -252,8 +282,7 @@ static int sysctl_observe(void *state, const struct desired *want,
 		r = see_key(st, st->ours.v[i].key, seen);
 	if (r == 0) {
 		sweep_unused(st);
-		seen->files_err = sysctl_lines_read(st->host->root,
-						    &seen->lines, &files);
+		seen->files_err = see_files(st, &seen->lines, &files);
 		if (seen->files_err == -ENOMEM)
 			r = -ENOMEM;
 		(void)fault_str(&files, seen->files_note,

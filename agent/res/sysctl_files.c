@@ -204,6 +204,24 @@ int sysctl_lines_read(const char *root, struct sysctl_lines *lines,
 	return confdirs_lines(root, "sysctl.d", parse_line, lines, f);
 }
 
+int sysctl_lines_copy(const struct sysctl_lines *lines,
+		      struct sysctl_lines *ret_copy)
+{
+	struct sysctl_lines copy = SYSCTL_LINES_INIT;
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < lines->n && r == 0; i++)
+		r = lines_add(&copy, lines->v[i].file, lines->v[i].line,
+			      lines->v[i].path, lines->v[i].value);
+	if (r < 0) {
+		sysctl_lines_done(&copy);
+		return r;
+	}
+	*ret_copy = copy;
+	return 0;
+}
+
 void sysctl_lines_done(struct sysctl_lines *lines)
 {
 	size_t i;

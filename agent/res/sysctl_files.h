@@ -53,6 +53,8 @@ int sysctl_lines_parse(const char *file, char *text,
 /* All files in their order. What could not be read: error, rest is there. */
 int sysctl_lines_read(const char *root, struct sysctl_lines *lines,
 		      struct fault *f);
+int sysctl_lines_copy(const struct sysctl_lines *lines,
+		      struct sysctl_lines *ret_copy);
 void sysctl_lines_done(struct sysctl_lines *lines);
 
 /* Our own file's line for that path (the last one), or NULL. */
