@@ -23,6 +23,7 @@
 
 #define TOKEN_PREFIX "gbt-"
 #define TOKEN_BYTES 20
+#define TURN_MAX 64		/* requests judged together */
 
 /* A connection, and the request it made, once it did. */
 struct applicant {
@@ -31,7 +32,11 @@ struct applicant {
 	struct conn *conn;
 	struct up *request;	/* NULL until a verified one came */
 	uint8_t binding[ENVELOPE_BINDING_SIZE];
+	bool queued;		/* to be judged in the next turn */
 	bool issued;
+	uint8_t *answer;	/* an encoded order, until it is sent */
+	size_t answer_size;
+	struct fault fault;	/* of this turn */
 };
 
 struct enroll {
@@ -39,12 +44,16 @@ struct enroll {
 	struct store *store;
 	struct signer *signer;
 	struct journal *journal;
+	sd_event_source *turn;
 	TAILQ_HEAD(, applicant) applicants;
 	size_t n_applicants;
 };
 
-struct enroll *enroll_new(struct fleet *fleet, struct store *store,
-			  struct signer *signer, struct journal *journal)
+static int on_turn(sd_event_source *source, void *userdata);
+
+struct enroll *enroll_new(sd_event *event, struct fleet *fleet,
+			  struct store *store, struct signer *signer,
+			  struct journal *journal)
 {
 	struct enroll *e = calloc(1, sizeof(*e));
 
@@ -55,6 +64,9 @@ struct enroll *enroll_new(struct fleet *fleet, struct store *store,
 	e->signer = signer;
 	e->journal = journal;
 	TAILQ_INIT(&e->applicants);
+	if (sd_event_add_defer(event, &e->turn, on_turn, e) < 0)
+		return enroll_free(e);
+	(void)sd_event_source_set_enabled(e->turn, SD_EVENT_OFF);
 	return e;
 }
 
@@ -66,6 +78,7 @@ struct enroll *enroll_free(struct enroll *e)
 		return NULL;
 	while ((a = TAILQ_FIRST(&e->applicants)))
 		conn_close(a->conn, -ESHUTDOWN, "the coordinator ends");
+	(void)sd_event_source_disable_unref(e->turn);
 	free(e);
 	return NULL;
 }
@@ -193,7 +206,7 @@ static int record(struct enroll *e, const struct looked_up *l,
 	struct fleet_node *known = fleet_by_key(e->fleet, req->report_key);
 	int r, end;
 
-	r = store_begin(e->store, f);
+	r = store_part_begin(e->store, f);
 	if (r < 0)
 		return r;
 	if (l->facts.token && !l->token.used)
@@ -208,7 +221,7 @@ static int record(struct enroll *e, const struct looked_up *l,
 	} else if (r >= 0) {
 		r = fleet_add(e->fleet, row, f);
 	}
-	end = store_end(e->store, r >= 0, r >= 0 ? f : NULL);
+	end = store_part_end(e->store, r >= 0, r >= 0 ? f : NULL);
 	return r < 0 ? r : end;
 }
 
@@ -229,8 +242,8 @@ static int new_row(const struct looked_up *l, const struct up_enrol *req,
 	return key_random(row->id, sizeof(row->id));
 }
 
-static int send_order(struct enroll *e, struct applicant *a,
-		      const void *payload, size_t size, struct fault *f)
+/* Only after the commit: what a node was given is never forgotten. */
+static int send_answer(struct enroll *e, struct applicant *a, struct fault *f)
 {
 	static const uint8_t nobody[ENVELOPE_ID_SIZE];
 	_cleanup_free_ uint8_t *bytes = NULL;
@@ -242,7 +255,7 @@ static int send_order(struct enroll *e, struct applicant *a,
 	if (r < 0)
 		return r;
 	r = signer_order(e->signer, nobody, epoch, sequence, a->binding,
-			 payload, size, &bytes, &n, f);
+			 a->answer, a->answer_size, &bytes, &n, f);
 	if (r < 0)
 		return r;
 	r = conn_send(a->conn, FRAME_STATEMENT, signer_statement(e->signer),
@@ -257,16 +270,15 @@ static int issue(struct enroll *e, struct applicant *a,
 		 const struct looked_up *l, const char *name, struct fault *f)
 {
 	const struct up_enrol *req = &a->request->enrol;
-	_cleanup_free_ uint8_t *payload = NULL;
 	struct store_node row;
-	size_t size = 0;
 	int r;
 
 	r = new_row(l, req, name, &row);
 	if (r < 0)
 		return fault_errno(f, r, name, "no random bytes");
 	r = leaf_order(e->signer, req->csr.v, req->csr.n, row.id, name,
-		       time(NULL), row.certificate, &payload, &size, f);
+		       time(NULL), row.certificate, &a->answer,
+		       &a->answer_size, f);
 	if (r < 0)
 		return r;
 	r = record(e, l, req, &row, f);
@@ -274,8 +286,7 @@ static int issue(struct enroll *e, struct applicant *a,
 		return r;
 	journal_note(e->journal, "enrolment", name, "enrolled from %s",
 		     conn_peer(a->conn));
-	a->issued = true;
-	return send_order(e, a, payload, size, f);
+	return 0;
 }
 
 static int judge(struct enroll *e, struct applicant *a, struct fault *f)
@@ -299,6 +310,68 @@ static int judge(struct enroll *e, struct applicant *a, struct fault *f)
 	}
 	return fault_set(f, -EACCES, conn_peer(a->conn), "enrolment: %s",
 			 d.reason);
+}
+
+/* ---- turns ---- */
+
+/*
+ * Requests that came together are judged in one transaction: a fleet that
+ * enrols at once costs a flush of the disk per turn, not per node.
+ */
+static int judge_queued(struct enroll *e, struct applicant **turn, int *ret_n)
+{
+	struct fault f = FAULT_INIT;
+	struct applicant *a;
+	int n = 0, r;
+
+	r = store_begin(e->store, &f);
+	TAILQ_FOREACH(a, &e->applicants, link) {
+		if (!a->queued || n == TURN_MAX)
+			continue;
+		a->queued = false;
+		a->fault = FAULT_INIT;
+		turn[n++] = a;
+		if (r == 0)
+			(void)judge(e, a, &a->fault);
+	}
+	if (r == 0)
+		r = store_end(e->store, true, &f);
+	for (int i = 0; r < 0 && i < n; i++)
+		turn[i]->fault = f;
+	*ret_n = n;
+	return r;
+}
+
+static void finish(struct enroll *e, struct applicant *a)
+{
+	if (a->answer && !a->fault.err) {
+		a->issued = true;
+		(void)send_answer(e, a, &a->fault);
+	}
+	free(a->answer);
+	a->answer = NULL;
+	if (a->fault.err)
+		conn_close(a->conn, a->fault.err, a->fault.text);
+}
+
+static int on_turn(sd_event_source *source, void *userdata)
+{
+	struct applicant *turn[TURN_MAX];
+	struct enroll *e = userdata;
+	int n = 0;
+
+	(void)judge_queued(e, turn, &n);
+	for (int i = 0; i < n; i++)
+		finish(e, turn[i]);
+	if (n == TURN_MAX)
+		(void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+	return 0;
+}
+
+static void enqueue(struct applicant *a)
+{
+	a->queued = true;
+	(void)sd_event_source_set_enabled(a->enroll->turn, SD_EVENT_ONESHOT);
 }
 
 /* ---- connections ---- */
@@ -356,7 +429,9 @@ static int on_frame(void *owner, struct conn *c, uint8_t type,
 		return fault_set(f, -EPROTO, conn_peer(c),
 				 "one request per connection");
 	r = read_request(a, body, size, f);
-	return r < 0 ? r : judge(a->enroll, a, f);
+	if (r == 0)
+		enqueue(a);
+	return r;
 }
 
 static int on_ready(void *owner, struct conn *c, struct fault *f)
@@ -375,6 +450,7 @@ static void on_closed(void *owner, struct conn *c, const struct fault *why)
 	TAILQ_REMOVE(&a->enroll->applicants, a, link);
 	a->enroll->n_applicants--;
 	(void)up_free(a->request);
+	free(a->answer);
 	free(a);
 }
 
@@ -443,9 +519,8 @@ int enroll_approve(struct enroll *e, const char *fingerprint,
 		   const char *name, struct fault *f)
 {
 	struct store_pending p;
-	struct applicant *a, *next;
 	struct fleet_node *machine;
-	struct fault why;
+	struct applicant *a;
 	int r;
 
 	r = find_pending(e, fingerprint, &p, f);
@@ -471,16 +546,10 @@ int enroll_approve(struct enroll *e, const char *fingerprint,
 		return r;
 	journal_note(e->journal, "enrolment", name, "approved (%s)",
 		     fingerprint);
-	for (a = TAILQ_FIRST(&e->applicants); a; a = next) {
-		next = TAILQ_NEXT(a, link);
-		if (!a->request || a->issued ||
-		    memcmp(a->request->enrol.report_key, p.report_key, 32))
-			continue;
-		why = FAULT_INIT;
-		r = judge(e, a, &why);
-		if (r < 0)
-			conn_close(a->conn, r, why.text);
-	}
+	TAILQ_FOREACH(a, &e->applicants, link)
+		if (a->request && !a->issued &&
+		    !memcmp(a->request->enrol.report_key, p.report_key, 32))
+			enqueue(a);
 	return 0;
 }
 

@@ -30,8 +30,9 @@ struct signer;
 struct store;
 
 /* All are borrowed. NULL: no memory. */
-struct enroll *enroll_new(struct fleet *fleet, struct store *store,
-			  struct signer *signer, struct journal *journal);
+struct enroll *enroll_new(sd_event *event, struct fleet *fleet,
+			  struct store *store, struct signer *signer,
+			  struct journal *journal);
 struct enroll *enroll_free(struct enroll *e);	/* returns NULL */
 
 /* Takes over a connection without a certificate. */

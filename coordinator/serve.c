@@ -160,7 +160,8 @@ static int make_parts(struct serve *s, const struct serve_options *o,
 		      &s->fleet, f);
 	if (r < 0)
 		return r;
-	s->enroll = enroll_new(s->fleet, s->store, s->signer, s->journal);
+	s->enroll = enroll_new(s->event, s->fleet, s->store, s->signer,
+			       s->journal);
 	if (!s->enroll)
 		return fault_set(f, -ENOMEM, o->state, "out of memory");
 	state_path(o, "run", path);

@@ -203,6 +203,17 @@ int store_end(struct store *s, bool commit, struct fault *f)
 	return store_exec(s, commit ? "COMMIT" : "ROLLBACK", f);
 }
 
+int store_part_begin(struct store *s, struct fault *f)
+{
+	return store_exec(s, "SAVEPOINT part", f);
+}
+
+int store_part_end(struct store *s, bool commit, struct fault *f)
+{
+	return store_exec(s, commit ? "RELEASE part" :
+				      "ROLLBACK TO part; RELEASE part", f);
+}
+
 int store_value_get(struct store *s, const char *name, char **ret_text,
 		    struct fault *f)
 {

@@ -46,6 +46,10 @@ int store_schema(struct store *s, unsigned int *ret_version);
 int store_begin(struct store *s, struct fault *f);
 int store_end(struct store *s, bool commit, struct fault *f);
 
+/* A part of a transaction that can be undone alone. */
+int store_part_begin(struct store *s, struct fault *f);
+int store_part_end(struct store *s, bool commit, struct fault *f);
+
 /* ---- named values: "cluster", "cluster-id", "listen", ... ---- */
 int store_value_get(struct store *s, const char *name, char **ret_text,
 		    struct fault *f);
