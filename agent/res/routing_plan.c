@@ -102,6 +102,55 @@ static int report_foreign(struct plan *p)
 	return r;
 }
 
+/*
+ * A foreign rule that is asked before ours, for the same source. One with a
+ * mark, a device or a destination is somebody's narrower business.
+ */
+static bool comes_before(const struct rtnl_rule *foreign,
+			 const struct rtnl_rule *ours)
+{
+	if (foreign->protocol == RTNL_PROTO_GARBOARD ||
+	    foreign->family != ours->family ||
+	    foreign->priority > ours->priority || foreign->extra ||
+	    foreign->table == RT_TABLE_LOCAL ||
+	    foreign->table == ours->table || foreign->mask ||
+	    foreign->iif[0] || foreign->dst.len || !ours->src.len)
+		return false;
+	return foreign->src.len == 0 ||
+	       ip_prefix_overlaps(&foreign->src, &ours->src);
+}
+
+static int report_rule_before(struct plan *p, const struct rtnl_rule *foreign)
+{
+	char key[ROUTING_KEY_MAX], text[RTNL_TEXT_MAX];
+	size_t i;
+
+	for (i = 0; i < p->steps.n; i++)
+		if (p->steps.v[i].kind == ROUTING_RULE &&
+		    p->steps.v[i].op != CHANGE_REMOVE &&
+		    p->steps.v[i].rule.protocol == RTNL_PROTO_GARBOARD &&
+		    comes_before(foreign, &p->steps.v[i].rule))
+			break;
+	if (i == p->steps.n)
+		return 0;
+	(void)snprintf(key, sizeof(key), "foreign rule %s",
+		       rtnl_rule_format(foreign, text));
+	return item_list_add(p->items, key, ITEM_BLOCKED, "there", "",
+			     "another program's rule comes before ours and "
+			     "leads past the tunnel: remove it, or give the "
+			     "tunnel a lower rulePriority");
+}
+
+static int report_rules_before(struct plan *p)
+{
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < p->seen->rules.n && r == 0; i++)
+		r = report_rule_before(p, &p->seen->rules.v[i]);
+	return r;
+}
+
 /* 0.0.0.0/0, or the halves of it that some clients set instead (A21). */
 static int report_main(struct plan *p)
 {
@@ -187,6 +236,8 @@ static int make_plan(struct plan *p)
 		r = report_tunnels(p);
 	if (r == 0)
 		r = report_foreign(p);
+	if (r == 0)
+		r = report_rules_before(p);
 	return r < 0 ? r : report_main(p);
 }
 

@@ -444,6 +444,23 @@ static void a21_tunnel_as_default_is_reported(void **state)
 	assert_true(reports(x, "foreign route table 51820"));
 }
 
+/* Hand-added rules that open the steering are named (A30). */
+static void a30_rule_before_ours_is_reported(void **state)
+{
+	struct fixture *x = *state;
+
+	tunnel_up();
+	sh("ip rule add fwmark 0x200/0xf00 lookup 2004 pref 9;"
+	   "ip rule add from 198.18.0.0/15 lookup 100 pref 100;"
+	   "ip rule add from 10.44.0.0/16 lookup main pref 20000");
+	run_converge(&x->run, x->want);
+	assert_false(reports(x, "foreign rule"));
+	sh("ip rule add from 10.44.0.0/16 lookup main pref 101");
+	assert_true(reports(x, "foreign rule 101: from 10.44.0.0/16"));
+	sh("ip rule del pref 101");
+	assert_false(reports(x, "foreign rule"));
+}
+
 static void no_gateway_no_steering(void **state)
 {
 	struct fixture *x = *state;
@@ -505,6 +522,7 @@ int main(void)
 		R(rt01_deletions_are_seen_and_undone),
 		T(every_property_is_seen),
 		T(a21_tunnel_as_default_is_reported),
+		T(a30_rule_before_ours_is_reported),
 		T(no_gateway_no_steering),
 		R(only_what_matters_is_an_event),
 		T(ipv6_absent_is_satisfied),
