@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/parse.h"
 #include "coordinator/ask.h"
 #include "coordinator/cluster.h"
 #include "coordinator/cni.h"
@@ -27,6 +28,7 @@ struct bringup {
 	struct progress *progress;
 	struct cluster *cluster;
 	char live_uid[64];
+	char cluster_id[33];
 };
 
 static void bringup_done(struct bringup *b)
@@ -45,6 +47,9 @@ static int bringup_init(struct bringup *b, const struct spec *spec,
 			const struct bringup_options *o, FILE *out,
 			struct fault *f)
 {
+	struct control_info info;
+	int r;
+
 	*b = (struct bringup){ 0 };
 	step_times_init(&b->times, o->scale > 0 ? o->scale : 1);
 	b->progress = progress_new(out, o->style);
@@ -58,6 +63,10 @@ static int bringup_init(struct bringup *b, const struct spec *spec,
 				    .times = &b->times,
 				    .gate = &b->gate,
 				    .limit = o->limit };
+	r = control_info(control, &info, f);
+	if (r < 0)
+		return r;
+	format_hex(info.cluster_id, sizeof(info.cluster_id), b->cluster_id);
 	return cluster_new(control, (uint16_t)spec->control_plane.port.v,
 			   b->times.order, &b->cluster, f);
 }
@@ -172,6 +181,7 @@ static int run_gate(struct bringup *b, struct fault *f)
 	in.has_record = r == 0;
 	in.n_servers = b->n_servers;
 	in.pin = spec->cluster_id.v;
+	in.cluster_id = b->cluster_id;
 	in.live_uid = in.has_record ? read_live_uid(b) : NULL;
 	if (spec_founder(spec, &founder) == 0)
 		in.founder = spec->nodes[founder].name.v;

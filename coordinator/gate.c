@@ -130,9 +130,8 @@ static void judge_identity(const struct gate_input *in,
 		 uid ? uid : ref->intended ? "an intent" : "");
 	if (in->pin)
 		evidence(r, "spec", "clusterId",
-			 !uid ? GATE_DIFFERENT :
-			 strcmp(uid, in->pin) == 0 ? GATE_MATCH :
-						     GATE_DIFFERENT,
+			 strcmp(in->cluster_id, in->pin) == 0 ?
+				 GATE_MATCH : GATE_DIFFERENT,
 			 in->pin);
 	if (in->live_uid)
 		evidence(r, "API", "kube-system uid",

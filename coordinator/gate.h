@@ -39,6 +39,7 @@ struct gate_server {
 struct gate_input {
 	bool has_record;		/* on the operator host */
 	struct founding_record record;
+	const char *cluster_id;		/* of this state directory, hex */
 	const char *pin;		/* spec clusterId, NULL: none */
 	const char *live_uid;		/* kube-system UID, NULL: not read */
 	const char *founder;		/* first server of the spec */

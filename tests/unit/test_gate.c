@@ -49,6 +49,7 @@ static struct gate_result judge(struct gate_input in)
 	struct gate_result r;
 
 	in.founder = "s1";
+	in.cluster_id = "id-a";
 	assert_int_equal(gate_judge(&in, &r), 0);
 	return r;
 }
@@ -69,9 +70,11 @@ static void nothing_anywhere(void **state)
 
 	(void)state;
 	EXPECT(in, GATE_MAY_FOUND, "s1");
-	/* A pin of a cluster that is nowhere is not met by founding one. */
-	in.pin = "uid-a";
+	/* The spec of another cluster, with this one's state directory. */
+	in.pin = "id-b";
 	EXPECT(in, GATE_STOP_DIFFERENT, "clusterId");
+	in.pin = "id-a";
+	EXPECT(in, GATE_MAY_FOUND, "s1");
 }
 
 static void b101_unobservable_is_not_absent(void **state)
@@ -116,7 +119,6 @@ static void known_cluster(void **state)
 	in.has_record = true;
 	in.record = record("uid-a", CA_A, 7);
 	in.live_uid = "uid-a";
-	in.pin = "uid-a";
 	EXPECT(in, GATE_KNOWN, "uid-a");
 	in.live_uid = "uid-b";
 	EXPECT(in, GATE_STOP_DIFFERENT, "uid-b");
