@@ -110,7 +110,7 @@ void json_bool(struct json *j, const char *key, bool value)
 
 int json_done(struct json *j, char **ret_text, size_t *ret_size)
 {
-	int r = j->error;
+	int r;
 
 	put(j, "\n", 1);
 	r = j->error;

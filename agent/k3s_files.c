@@ -181,10 +181,12 @@ int k3s_files_write_config(const char *root,
 
 	(void)under(root, K3S_CONFIG, path);
 	r = check_ours(path, f);
-	if (r == 0)
-		r = k3s_config_render(c, &text, f);
-	if (r == 0)
-		r = check_dropins(root, text, f);
+	if (r < 0)
+		return r;
+	r = k3s_config_render(c, &text, f);
+	if (r < 0)
+		return r;
+	r = check_dropins(root, text, f);
 	if (r == 0)
 		r = make_dir(root, K3S_CONFIG_DIR, 0755, f);
 	return r < 0 ? r : replace(path, 0600, text, strlen(text), f);

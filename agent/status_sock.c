@@ -115,7 +115,7 @@ static int on_connect(sd_event_source *source, int fd, uint32_t revents,
 	if (client < 0 || s->n >= STATUS_CLIENTS_MAX)
 		return 0;
 	if (serve(s, client) == 0)
-		client = -1;
+		(void)take_fd(&client);
 	return 0;
 }
 
