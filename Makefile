@@ -44,7 +44,7 @@ AGENT += blobs child facts k3s k3s_config k3s_files k3s_lines k3s_work \
 	lease neigh_probe orders orders_blob orders_k3s orders_node orders_table \
 	orders_trust power state state_fields state_results statefile upward
 # verbs, the socket of the link, reports, status
-AGENT += cmd cmd_converge cmd_reset_identity cmd_run cmd_status converge json \
+AGENT += cmd cmd_disarm lock cmd_converge cmd_reset_identity cmd_run cmd_status converge json \
 	link_sock report session sockets status status_client status_sock verdict
 # the host's own resources: sysctl, modules, timezone, iscsid; D-Bus
 AGENT += confdirs ours rootpath stamps wake res/sysctl res/sysctl_files res/sysctl_plan \

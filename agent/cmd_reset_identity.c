@@ -1,14 +1,12 @@
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "agent/cmd.h"
+#include "agent/lock.h"
 #include "agent/state.h"
-#include "common/cleanup.h"
 
 #define LINK_DIR "/var/lib/garboard-link"
 
@@ -33,16 +31,6 @@ static int parse_options(int argc, char **argv, const char **dir,
 	return optind == argc ? 0 : -EINVAL;
 }
 
-static bool agent_runs(const char *dir)
-{
-	_cleanup_close_ int fd = -1;
-	char path[512];
-
-	(void)snprintf(path, sizeof(path), "%s/lock", dir);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0;
-}
-
 int cmd_reset_identity(int argc, char **argv)
 {
 	const char *dir = CMD_STATE_DIR;
@@ -62,7 +50,7 @@ int cmd_reset_identity(int argc, char **argv)
 			      "armed. Repeat with --confirm\n");
 		return CMD_USAGE;
 	}
-	if (agent_runs(dir)) {
+	if (lock_is_taken(dir)) {
 		(void)fprintf(stderr, "garboard-agent: stop "
 				      "garboard-agent.service first\n");
 		return CMD_REFUSED;

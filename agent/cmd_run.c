@@ -1,12 +1,10 @@
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
@@ -17,6 +15,7 @@
 #include "agent/cmd.h"
 #include "agent/engine.h"
 #include "agent/k3s.h"
+#include "agent/lock.h"
 #include "agent/orders.h"
 #include "agent/session.h"
 #include "agent/sockets.h"
@@ -122,21 +121,6 @@ static int start_loop(struct agent *a)
 	return r < 0 ? r : 0;
 }
 
-static int take_lock(struct agent *a, struct fault *f)
-{
-	char path[512];
-
-	(void)snprintf(path, sizeof(path), "%s/lock", a->state.dir);
-	a->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (a->lock < 0)
-		return fault_errno(f, -errno, path, "cannot be locked");
-	/* Gone with the process, so it is never stale (MN-02). */
-	if (flock(a->lock, LOCK_EX | LOCK_NB) < 0)
-		return fault_set(f, -EBUSY, path,
-				 "another garboard-agent is running");
-	return 0;
-}
-
 static int load_key(struct agent *a, const char *name, enum key_type type,
 		    struct key **ret_key, struct fault *f)
 {
@@ -162,7 +146,7 @@ static int load_state(struct agent *a, const struct options *o,
 	if (r > 0)
 		log_warning("state: %s: %s", a->state_fault.object,
 			    a->state_fault.text);
-	r = take_lock(a, f);
+	r = lock_take(a->state.dir, &a->lock, f);
 	if (r == 0)
 		r = state_count_start(&a->state, f);
 	if (r == 0)

@@ -58,7 +58,8 @@ int report_make(const struct engine *engine, const struct k3s *k3s,
 	up->report.counter = counter;
 	up->report.generation = er.generation;
 	up->report.settled = er.desired && er.settled;
-	for (i = 0; r == 0 && i < RESOURCE_MAX; i++)
+	/* Nothing desired, nothing judged: an empty report is incomplete. */
+	for (i = 0; r == 0 && er.desired && i < RESOURCE_MAX; i++)
 		if (er.v[i].present)
 			r = fill_resource(i, &er.v[i],
 					  &up->report.resources

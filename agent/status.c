@@ -74,7 +74,7 @@ static void put_resources(struct json *j, const struct engine_report *report)
 	size_t i;
 
 	json_open(j, "resources", '[');
-	for (i = 0; i < RESOURCE_MAX; i++)
+	for (i = 0; report->desired && i < RESOURCE_MAX; i++)
 		if (report->v[i].present)
 			put_resource(j, i, &report->v[i]);
 	json_close(j, ']');
