@@ -122,7 +122,7 @@ static int up_of(const json_t *o, const char *key, enum up_kind kind,
 		r = up_decode(data, size, &u, f);
 	if (r < 0)
 		return r;
-	if (u->kind != kind) {
+	if (!u || u->kind != kind) {
 		(void)up_free(u);
 		return bad_reply(key, f);
 	}

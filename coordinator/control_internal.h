@@ -36,7 +36,7 @@ struct control_server {
 	struct control_parts parts;
 	char *path;
 	sd_event_source *io;
-	LIST_HEAD(, client) clients;
+	LIST_HEAD(client_list, client) clients;
 	size_t n_clients;
 	void (*idle)(void *userdata);
 	void *idle_data;

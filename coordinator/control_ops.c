@@ -291,6 +291,16 @@ void control_ops_release(struct client *c)
 
 /* ---- streams ---- */
 
+static struct held_listener *find_listener(struct client *c, const char *key)
+{
+	struct held_listener *l;
+
+	LIST_FOREACH(l, client_listeners(c), link)
+		if (strcmp(l->key, key) == 0)
+			return l;
+	return NULL;
+}
+
 static int new_listener(struct client *c, struct fleet_node *n,
 			const json_t *request, const char *key,
 			struct held_listener **ret_held, struct fault *f)
@@ -335,14 +345,10 @@ static int op_listen_stream(struct client *c, const json_t *request,
 	(void)snprintf(key, sizeof(key), "%s %u %.64s", n->row.name,
 		       (unsigned int)number_of(request, "target"),
 		       text_of(request, "server"));
-	LIST_FOREACH(l, client_listeners(c), link)
-		if (strcmp(l->key, key) == 0)
-			break;
-	if (!l) {
-		r = new_listener(c, n, request, key, &l, f);
-		if (r < 0)
-			return r;
-	}
+	l = find_listener(c, key);
+	r = l ? 0 : new_listener(c, n, request, key, &l, f);
+	if (r < 0)
+		return r;
 	return put(reply, "path",
 		   json_string(stream_listener_path(l->listener)));
 }

@@ -45,7 +45,7 @@ struct enroll {
 	struct signer *signer;
 	struct journal *journal;
 	sd_event_source *turn;
-	TAILQ_HEAD(, applicant) applicants;
+	TAILQ_HEAD(applicants, applicant) applicants;
 	size_t n_applicants;
 };
 
@@ -548,7 +548,7 @@ int enroll_approve(struct enroll *e, const char *fingerprint,
 		     fingerprint);
 	TAILQ_FOREACH(a, &e->applicants, link)
 		if (a->request && !a->issued &&
-		    !memcmp(a->request->enrol.report_key, p.report_key, 32))
+		    memcmp(a->request->enrol.report_key, p.report_key, 32) == 0)
 			enqueue(a);
 	return 0;
 }
@@ -569,8 +569,8 @@ int enroll_reject(struct enroll *e, const char *fingerprint, struct fault *f)
 		     fingerprint);
 	for (a = TAILQ_FIRST(&e->applicants); a; a = next) {
 		next = TAILQ_NEXT(a, link);
-		if (a->request && !memcmp(a->request->enrol.report_key,
-					  p.report_key, 32))
+		if (a->request && memcmp(a->request->enrol.report_key,
+					 p.report_key, 32) == 0)
 			conn_close(a->conn, -EACCES, "rejected");
 	}
 	return 0;

@@ -39,7 +39,7 @@ struct server {
 	sd_event_source *listeners[SERVER_LISTEN_MAX];
 	size_t n_listeners;
 	sd_event_source *timer;
-	TAILQ_HEAD(, young) young;	/* oldest first */
+	TAILQ_HEAD(young_list, young) young;	/* oldest first */
 	size_t n_young;
 	bool paused;
 };
@@ -358,14 +358,22 @@ int server_listen(struct server *s, const char *address, struct fault *f)
 
 int server_port(const struct server *s)
 {
-	struct sockaddr_storage sa = { 0 };
+	struct sockaddr_storage sa;
 	socklen_t size = sizeof(sa);
 
+	memset(&sa, 0, sizeof(sa));
 	if (s->n_listeners == 0 ||
 	    getsockname(sd_event_source_get_io_fd(s->listeners[0]),
 			(struct sockaddr *)&sa, &size) < 0)
 		return -ENOENT;
-	if (sa.ss_family == AF_INET6)
-		return ntohs(((struct sockaddr_in6 *)&sa)->sin6_port);
-	return ntohs(((struct sockaddr_in *)&sa)->sin_port);
+	if (sa.ss_family == AF_INET6) {
+		struct sockaddr_in6 in6;
+
+		memcpy(&in6, &sa, sizeof(in6));
+		return ntohs(in6.sin6_port);
+	}
+	struct sockaddr_in in4;
+
+	memcpy(&in4, &sa, sizeof(in4));
+	return ntohs(in4.sin_port);
 }

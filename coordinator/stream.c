@@ -62,8 +62,8 @@ struct streams {
 	struct journal *journal;
 	char *dir;
 	unsigned int serial;
-	TAILQ_HEAD(, stream) open;
-	TAILQ_HEAD(, stream_listener) listeners;
+	TAILQ_HEAD(stream_list, stream) open;
+	TAILQ_HEAD(stream_listeners, stream_listener) listeners;
 	size_t n_open, n_listeners;
 };
 
@@ -413,7 +413,8 @@ int stream_join(struct streams *s, struct conn *c, const uint8_t *id,
 		if (id_size == sizeof(st->id) && !st->conn &&
 		    key_equal(st->id, id, sizeof(st->id)))
 			break;
-	if (!st || memcmp(st->listener->node, conn_identity(c)->node_id, 16))
+	if (!st || memcmp(st->listener->node, conn_identity(c)->node_id,
+			  sizeof(st->listener->node)) != 0)
 		return fault_set(f, -EACCES, conn_peer(c),
 				 "a stream that was not ordered from it");
 	st->down = calloc(1, sizeof(*st->down));

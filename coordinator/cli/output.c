@@ -68,7 +68,7 @@ static void print_row(const json_t *row, const struct cli_column *columns,
 {
 	char buf[CELL_MAX];
 
-	for (size_t i = 0; columns[i].title && i < COLUMNS_MAX; i++) {
+	for (size_t i = 0; i < COLUMNS_MAX && columns[i].title; i++) {
 		bool last = !columns[i + 1].title;
 
 		if (row)
@@ -90,7 +90,7 @@ int cli_print_list(const struct cli *cli, json_t *list,
 
 	if (cli->output != CLI_TABLE)
 		return cli_print_json(list);
-	for (size_t i = 0; columns[i].title && i < COLUMNS_MAX; i++) {
+	for (size_t i = 0; i < COLUMNS_MAX && columns[i].title; i++) {
 		width[i] = strlen(columns[i].title);
 		json_array_foreach(list, index, row) {
 			cell(row, columns[i].key, buf);
