@@ -176,9 +176,13 @@ static int commit_table(struct killswitch *k, const struct nft_table *have,
 	return r;
 }
 
-/* With owner|persist where the kernel takes both, plain otherwise. */
+/*
+ * With owner|persist where the kernel takes both, plain otherwise. When only
+ * the owner is wrong, a kernel without owners has nothing to be put right.
+ */
 static int replace_table(struct killswitch *k, const struct nft_table *have,
-			 struct nft_table *want, struct fault *f)
+			 struct nft_table *want, bool owner_only,
+			 struct fault *f)
 {
 	struct fault first = FAULT_INIT;
 	int r;
@@ -189,7 +193,7 @@ static int replace_table(struct killswitch *k, const struct nft_table *have,
 			return r < 0 ? fault_set(f, r, first.object, "%s",
 						 first.text) : 0;
 	}
-	r = commit_table(k, have, want, 0, f);
+	r = owner_only ? 0 : commit_table(k, have, want, 0, f);
 	if (r == 0)
 		k->plain = true;
 	return r;
@@ -278,7 +282,7 @@ static int apply_table(struct killswitch *k, const struct armed *next,
 			     &want);
 	if (r < 0)
 		return fault_errno(f, r, c->key, "build");
-	r = replace_table(k, have, &want, f);
+	r = replace_table(k, have, &want, owner_only, f);
 	nft_table_done(&want);
 	return r;
 }
