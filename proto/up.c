@@ -140,7 +140,8 @@ static int encode_shorter(const struct up *u, uint8_t **ret_bytes,
 				      ret_bytes, ret_size, f);
 		if (r < 0 || *ret_size <= rows[UP_REPORT].limit)
 			return r;
-		free(take_ptr(*ret_bytes));
+		free(*ret_bytes);
+		*ret_bytes = NULL;
 	}
 	return -E2BIG;
 }
@@ -156,7 +157,8 @@ int up_encode(const struct up *u, uint8_t **ret_bytes, size_t *ret_size,
 		return fault_set(f, -EINVAL, "Up", "is of no kind");
 	r = wire_oneof_encode(&up_oneof, u->kind, body(u), &bytes, &size, f);
 	if (r == 0 && size > rows[u->kind].limit && u->kind == UP_REPORT) {
-		free(take_ptr(bytes));
+		free(bytes);
+		bytes = NULL;
 		r = encode_shorter(u, &bytes, &size, f);
 	}
 	if (r < 0)

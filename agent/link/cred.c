@@ -147,8 +147,9 @@ void cred_done(struct cred *c)
 	bundle_done(&c->bundle);
 	c->key = key_free(c->key);
 	c->tls = tls_ctx_free(c->tls);
-	free(take_ptr(c->ca_pem));
-	free(take_ptr(c->cert_pem));
+	free(c->ca_pem);
+	free(c->cert_pem);
+	c->ca_pem = c->cert_pem = NULL;
 }
 
 /* Appends one more certificate in PEM form. */
