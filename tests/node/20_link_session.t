@@ -58,7 +58,7 @@ first=$(opens)
 tried() { [ "$(opens)" -ge $((first + 4)) ]; }
 ok "it is tried again and again" wait_until 40 tried
 cluster_serve_start
-ok "every node is back when it is" wait_until 30 connected ||
+ok "every node is back when it is" wait_until 60 connected ||
 	diag "$(tail -n 8 "$CLUSTER_DIR/serve.log"; log | tail -n 4)"
 times=$(($(said) - before))
 ok "each cause is said once, not once a try (said $times times)" \
