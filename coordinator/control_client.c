@@ -87,7 +87,7 @@ static int wait_fd(struct control *c, int fd, short events, usec deadline)
 		n = poll(p, fd >= 0 ? 2 : 1, timeout_ms(deadline));
 		if (n < 0 && errno != EINTR)
 			return -errno;
-		if (p[0].revents || control_interrupted(c))
+		if (control_interrupted(c))
 			return -EINTR;
 		if (n > 0 && fd >= 0 && p[1].revents)
 			return 1;

@@ -201,8 +201,13 @@ static int settle_state(struct cli *cli, const char *state, struct fault *f)
 	int r;
 
 	if (state) {
-		(void)snprintf(cli->state_dir, sizeof(cli->state_dir), "%s",
-			       state);
+		/* Whole, so that the banner leaves nothing to guess. */
+		if (state[0] == '/' || !getcwd(base, sizeof(base)))
+			base[0] = '\0';
+		r = snprintf(cli->state_dir, sizeof(cli->state_dir), "%s%s%s",
+			     base, base[0] ? "/" : "", state);
+		if (r < 0 || (size_t)r >= sizeof(cli->state_dir))
+			return cli_usage("%s is too long", state);
 	} else {
 		base_dir(base);
 		r = snprintf(cli->state_dir, sizeof(cli->state_dir), "%s/%s",

@@ -23,6 +23,13 @@ like "$(cat "$dir/facts")" "^0 ReadFacts done n2" "answered after the reconnect"
 is $(($(sim_count "n2 did ReadFacts") - before)) 1 "and done once"
 sim "n2 mute"
 like "$(ctl facts n2 1)" "^error -110 n2: no answer in time" "silence is a time-out that says so"
+blocked() { grep -q '^SigBlk:.*4002$' "/proc/$asker/status"; }
+"$BUILD/tests/fleet/fleetctl" "$state" facts n2 30 >"$dir/stopped" &
+asker=$!
+wait_until 5 blocked
+kill -TERM $asker
+wait $asker
+like "$(cat "$dir/stopped")" "^error -4 control: interrupted" "a signal ends the wait, and is told"
 sim "n2 stop"
 sim "n2 drop"
 like "$(ctl facts n2 1)" "^error -107 n2: is not connected; nothing was sent" "absence is told apart"
