@@ -5,7 +5,9 @@
 #include "coordinator/bringup.h"
 #include "coordinator/cli/verbs.h"
 #include "coordinator/control_client.h"
+#include "spec/spec.h"
 
+#define DIAL_TIME (65 * USEC_PER_SEC)	/* above the link's longest pause */
 #define SCALE_ENV "GARBOARD_TIME_SCALE"	/* tests: divides every wait */
 
 const struct cli_option up_options[] = {
@@ -39,6 +41,52 @@ static double time_scale(void)
 	return scale >= 1 && scale <= 1000 ? scale : 1;
 }
 
+/* Nodes of the spec that are enrolled and not here yet. */
+static size_t missing(const struct spec *spec, const struct control_nodes *all)
+{
+	const struct control_node *n;
+	size_t count = 0;
+
+	for (size_t i = 0; i < spec->n_nodes; i++) {
+		n = control_nodes_find(all, spec->nodes[i].name.v);
+		count += n && !(n->connected && n->hello && n->report);
+	}
+	return count;
+}
+
+/*
+ * A coordinator that was started for this verb is found by the nodes only
+ * when they dial again. Who does not come in time is judged by the stages.
+ */
+static int await_nodes(const struct spec *spec, struct control *c,
+		       struct fault *f)
+{
+	usec deadline = clock_boottime() + DIAL_TIME;
+	struct control_nodes nodes = { 0 };
+	struct control_info info;
+	bool told = false;
+	size_t n;
+	int r;
+
+	r = control_info(c, &info, f);
+	if (r < 0 || !info.spawned)
+		return r;
+	do {
+		r = control_nodes(c, &nodes, f);
+		if (r < 0)
+			return r;
+		n = missing(spec, &nodes);
+		if (n && !told)
+			(void)fprintf(stderr,
+				      "garboard: no coordinator was running; "
+				      "waiting for %zu nodes to dial in\n", n);
+		told = true;
+		r = n ? control_wait(c, nodes.revision, deadline, f) : 0;
+		control_nodes_done(&nodes);
+	} while (r > 0);
+	return r;
+}
+
 static int run(struct cli *cli, bringup_verb verb, bool check, struct fault *f)
 {
 	struct control *c CLEANUP(control_freep) = NULL;
@@ -56,6 +104,8 @@ static int run(struct cli *cli, bringup_verb verb, bool check, struct fault *f)
 			  progress_style_for(stdout,
 					     cli_value(cli, "plain") != NULL);
 	r = cli_control(cli, &c, f);
+	if (r == 0)
+		r = await_nodes(cli->spec, c, f);
 	return r < 0 ? r : verb(cli->spec, c, &o, stdout, f);
 }
 

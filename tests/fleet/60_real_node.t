@@ -76,6 +76,31 @@ is "$(ctl wait 1 20)" 1 "the node finds a restarted coordinator"
 like "$(ctl facts server-1 10)" "^0 " "and obeys it" || show server-1
 like "$(ctl serial server-1 50)" "50 in order" "many orders at once" || show server-1
 
+# A verb that starts its own coordinator waits for the nodes to dial in.
+cat >"$dir/cluster.yaml" <<YAML
+apiVersion: garboard/v1
+cluster: fleet
+coordinator: {addresses: ["127.0.0.1:$port"]}
+controlPlane: {endpoint: 192.0.2.9}
+k3s:
+  version: v1.36.4+k3s1
+  sha256: {amd64: 6f0c7f0b6a1e4f0d9c7f5f8a2d0b3c4e5f60718293a4b5c6d7e8f90a1b2c3d4e}
+kubeVip: {version: v1.2.3}
+cilium: {version: 1.20.1}
+network: {podCidr: 10.42.0.0/16, serviceCidr: 10.43.0.0/16, nodeCidrs: [192.0.2.0/24]}
+nodes:
+  - {name: server-1, address: 192.0.2.11}
+  - {name: server-2, address: 192.0.2.12}
+  - {name: server-3, address: 192.0.2.13}
+YAML
+serve_stop TERM
+g up --check -f "$dir/cluster.yaml" >/dev/null
+is $? 5 "up --check cannot tell about nodes that are not enrolled (exit 5)" || diag "$(tail -5 "$dir/stderr")"
+like "$(cat "$dir/stderr")" "waiting for 1 nodes to dial in" "it waited for the one that is"
+like "$(tail -1 "$dir/stderr")" "server-2.*not enrolled" "which came: the next one is named" || diag "$(tail -5 "$dir/stderr")"
+serve_start
+is "$(ctl wait 1 20)" 1 "and comes back to serve"
+
 # Without a token: the same fingerprint on both screens, then approval.
 g enroll bundle -o "$dir/b2" >/dev/null
 mkdir -p "$dir/server-2/link"
