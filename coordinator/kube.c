@@ -64,6 +64,10 @@ static CURLcode set_identity(CURL *c, const struct kube_target *t)
 {
 	CURLcode r = set_blob(c, CURLOPT_CAINFO_BLOB, t->ca_pem);
 
+	/* The blob replaces a file only: a built-in directory would still
+	 * let every public authority speak for the cluster. */
+	if (!r)
+		r = curl_easy_setopt(c, CURLOPT_CAPATH, NULL);
 	if (r || !t->cert_pem || !t->key_pem)
 		return r;
 	r = curl_easy_setopt(c, CURLOPT_SSLCERTTYPE, "PEM");
