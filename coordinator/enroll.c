@@ -185,6 +185,11 @@ static int queue_request(struct enroll *e, const struct applicant *a,
 	(void)snprintf(p.address, sizeof(p.address), "%.63s",
 		       conn_peer(a->conn));
 	(void)snprintf(p.reason, sizeof(p.reason), "%s", d->reason);
+	/* Cut inside a character it would no longer be text: JSON refuses
+	 * it, and a stranger could make the whole list unreadable. */
+	fault_sanitize(p.hostname);
+	fault_sanitize(p.machine_id);
+	fault_sanitize(p.reason);
 	p.last_at = p.first_at;
 	r = store_pending_put(e->store, &p, f);
 	if (r < 0)

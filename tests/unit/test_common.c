@@ -170,6 +170,33 @@ static void faults(void **state)
 	assert_string_equal(text, "a?[31mb???\xc3\xa9");
 }
 
+/* What JSON refuses as a text would take a whole listing with it. */
+static void only_real_characters(void **state)
+{
+	static const struct {
+		const char *text, *clean;
+	} t[] = {
+		{ "\xe0\xa0\x80", "\xe0\xa0\x80" },		/* U+0800 */
+		{ "\xed\x9f\xbf", "\xed\x9f\xbf" },		/* U+D7FF */
+		{ "\xf0\x90\x80\x80", "\xf0\x90\x80\x80" },	/* U+10000 */
+		{ "\xf4\x8f\xbf\xbf", "\xf4\x8f\xbf\xbf" },	/* the last */
+		{ "\xe0\x80\xaf", "???" },			/* overlong */
+		{ "\xf0\x80\x80\xaf", "????" },
+		{ "\xed\xa0\x80", "???" },			/* a surrogate */
+		{ "\xf4\x90\x80\x80", "????" },		/* beyond it */
+		{ "a\xe2\x82", "a??" },				/* cut */
+	};
+	char text[16];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < N(t); i++) {
+		(void)snprintf(text, sizeof(text), "%s", t[i].text);
+		fault_sanitize(text);
+		assert_string_equal(text, t[i].clean);
+	}
+}
+
 static void changes(void **state)
 {
 	struct change_list l = CHANGE_LIST_INIT;
@@ -243,6 +270,7 @@ int main(void)
 		cmocka_unit_test(containment), cmocka_unit_test(endpoints),
 		cmocka_unit_test(labels),    cmocka_unit_test(jitter),
 		cmocka_unit_test(faults),    cmocka_unit_test(changes),
+		cmocka_unit_test(only_real_characters),
 		cmocka_unit_test(files),
 		cmocka_unit_test(trim_loses_nothing),
 	};
