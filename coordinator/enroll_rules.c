@@ -11,10 +11,12 @@ const char *enroll_name(const struct enroll_facts *facts)
 {
 	if (facts->known)
 		return facts->known->name;
-	if (facts->token && facts->token->node[0])
-		return facts->token->node;
+	/* The operator's word comes first: a token that does not even have
+	 * to be good must not turn an approval into another name's. */
 	if (facts->pending && facts->pending->approved_name[0])
 		return facts->pending->approved_name;
+	if (facts->token && facts->token->node[0])
+		return facts->token->node;
 	return facts->hostname;
 }
 

@@ -113,6 +113,14 @@ static void approval(void **state)
 	s.facts.name_taken = true;
 	expect(&s, ENROLL_WAIT, "is another node's");
 	s.facts.name_taken = false;
+	/* the name is bound at approval: a token brings no other one */
+	s.facts.token_given = true;
+	s.facts.token = &s.token;
+	(void)snprintf(s.token.node, sizeof(s.token.node), "server-1");
+	expect(&s, ENROLL_ISSUE, "server-9");
+	s.token.used = true;
+	memcpy(s.token.used_by, other_key, 32);
+	expect(&s, ENROLL_ISSUE, "server-9");
 	s.pending.rejected = true;
 	expect(&s, ENROLL_REFUSE, "rejected");
 	/* also with a good token */
