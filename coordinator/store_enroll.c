@@ -102,18 +102,42 @@ int store_token_use(struct store *s, const uint8_t hash[32],
 	return r == -ENOENT ? -EEXIST : r;
 }
 
-static int room_for_pending(struct store *s, struct fault *f)
+/*
+ * Anybody can ask, so a full table must empty itself: of what was rejected,
+ * then of what nobody decided for long. Who still waits asks again; what was
+ * approved stays. -ENOENT: nothing may go.
+ */
+static int drop_pending(struct store *s, usec now, struct fault *f)
+{
+	_cleanup_stmt_ sqlite3_stmt *stmt = NULL;
+	int r;
+
+	r = store_prepare(s,
+			  "DELETE FROM pending WHERE report_key=("
+			  "SELECT report_key FROM pending"
+			  " WHERE approved_name='' AND (rejected=1 OR"
+			  " last_at<?) ORDER BY rejected DESC,last_at LIMIT 1)",
+			  &stmt, f);
+	if (r < 0)
+		return r;
+	store_bind_u64(stmt, 1,
+		       now > STORE_PENDING_LIFE ? now - STORE_PENDING_LIFE : 0);
+	return store_write(s, stmt, f);
+}
+
+static int room_for_pending(struct store *s, usec now, struct fault *f)
 {
 	size_t n = 0;
 	int r;
 
 	r = count_rows(s, "SELECT count(*) FROM pending WHERE ?=0", 0, &n, f);
-	if (r < 0)
-		return r;
-	if (n >= STORE_PENDING_MAX)
+	if (r == 0 && n >= STORE_PENDING_MAX)
+		r = drop_pending(s, now, f);
+	if (r == -ENOENT)
 		return fault_set(f, -E2BIG, "enrolment",
-				 "%zu requests wait already", n);
-	return 0;
+				 "%zu requests wait already: approve or reject "
+				 "some", n);
+	return r;
 }
 
 int store_pending_put(struct store *s, const struct store_pending *p,
@@ -125,7 +149,7 @@ int store_pending_put(struct store *s, const struct store_pending *p,
 
 	r = store_pending_get(s, p->report_key, &known, f);
 	if (r == -ENOENT)
-		r = room_for_pending(s, f);
+		r = room_for_pending(s, p->last_at, f);
 	if (r < 0)
 		return r;
 	r = store_prepare(s,

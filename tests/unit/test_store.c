@@ -336,6 +336,36 @@ static void requests_are_bounded(void **state)
 	/* one that is known may still renew itself */
 	memset(p.report_key, 0, sizeof(p.report_key));
 	assert_int_equal(store_pending_put(x->store, &p, NULL), 0);
+	/* what was rejected makes room, and what nobody decided for long */
+	assert_int_equal(store_pending_decide(x->store, p.report_key, "", true,
+					      NULL), 0);
+	memset(p.report_key, 0xfe, sizeof(p.report_key));
+	assert_int_equal(store_pending_put(x->store, &p, NULL), 0);
+	memset(p.report_key, 0, sizeof(p.report_key));
+	assert_int_equal(store_pending_put(x->store, &p, NULL), -E2BIG);
+	p.last_at = STORE_PENDING_LIFE;
+	assert_int_equal(store_pending_put(x->store, &p, NULL), -E2BIG);
+	p.last_at = STORE_PENDING_LIFE + 1;
+	assert_int_equal(store_pending_put(x->store, &p, NULL), 0);
+	assert_int_equal(store_end(x->store, true, NULL), 0);
+}
+
+/* An approval waits for its machine, however long and however many ask. */
+static void an_approval_is_never_dropped(void **state)
+{
+	struct fixture *x = *state;
+	struct store_pending p = { .hostname = "x" };
+
+	assert_int_equal(store_begin(x->store, NULL), 0);
+	for (uint32_t i = 0; i < STORE_PENDING_MAX; i++) {
+		memcpy(p.report_key, &i, sizeof(i));
+		assert_int_equal(store_pending_put(x->store, &p, NULL), 0);
+		assert_int_equal(store_pending_decide(x->store, p.report_key,
+						      "n1", false, NULL), 0);
+	}
+	memset(p.report_key, 0xfe, sizeof(p.report_key));
+	p.last_at = 10 * STORE_PENDING_LIFE;
+	assert_int_equal(store_pending_put(x->store, &p, NULL), -E2BIG);
 	assert_int_equal(store_end(x->store, true, NULL), 0);
 }
 
@@ -392,6 +422,7 @@ int main(void)
 		T(a_token_is_used_once),
 		T(a_decision_outlives_a_new_request),
 		T(requests_are_bounded),
+		T(an_approval_is_never_dropped),
 		T(founding_and_secrets),
 		T(a_rollback_undoes),
 	};
