@@ -8,3 +8,12 @@ $(BUILD)/fuzz_%: tests/fuzz/fuzz_%.c $(call lib,proto)
 		$(addprefix spec/,$(addsuffix .c,$(SPEC))) \
 		$(addprefix common/,$(addsuffix .c,$(COMMON))) $(call lib,proto) \
 		$(LIBS_spec) $(LIBS_proto)
+
+# The same for what strangers can send:
+#   make build/fuzz_proto && mkdir -p build/corpus_proto && build/fuzz_proto \
+#     -max_len=4096 -max_total_time=600 build/corpus_proto
+$(BUILD)/fuzz_proto: tests/fuzz/fuzz_proto.c | $(BUILD)/gen/garboard.pb-c.h
+	@echo "  LD $@"; clang -g -O1 -fsanitize=fuzzer,address,undefined $(CPPFLAGS) -o $@ $< \
+		$(addprefix common/,$(addsuffix .c,$(COMMON))) \
+		$(addprefix proto/,$(addsuffix .c,$(PROTO))) $(BUILD)/gen/garboard.pb-c.c \
+		$(LIBS_proto)
