@@ -81,7 +81,7 @@ static int plan_record(struct plan *p)
 	if (found)
 		sum_up(&p->seen->record, have, had, sizeof(had));
 	sum_up(&p->next, want, wants, sizeof(wants));
-	if (found && have && want && strcmp(have, want) == 0)
+	if (found && strcmp(have, want) == 0)
 		return report(p, CHANGE_SET, KILLSWITCH_KEY_RECORD,
 			      ITEM_IN_SYNC, wants, wants, "");
 	return report(p, found ? CHANGE_SET : CHANGE_ADD,
