@@ -39,6 +39,14 @@ static void show(const struct step_env *env, const struct change_list *changes)
 	}
 }
 
+/* What only the real run can tell, stage by stage (A14). */
+static void show_unverified(const struct step *s, const struct step_env *env)
+{
+	if (s->unverified)
+		progress_fact(env->progress, NULL, "not verified: %s",
+			      s->unverified);
+}
+
 /* Applied changes must have worked: the stage is asked once more. */
 static int confirm(const struct step *s, const struct step_env *env,
 		   struct fault *f)
@@ -83,9 +91,8 @@ static int run_stage(const struct step *s, const struct step_env *env,
 	} else if (r == 0) {
 		progress_stage_end(env->progress, "holds");
 	}
-	if (options->check && r == 0 && s->unverified)
-		progress_fact(env->progress, NULL, "not verified: %s",
-			      s->unverified);
+	if (options->check && r == 0)
+		show_unverified(s, env);
 	if (seen)
 		s->seen_free(seen);
 	change_list_done(&changes);
@@ -123,8 +130,10 @@ int sequence_run(const struct step *const *registry, size_t n,
 		    (options->only && strcmp(s->name, options->only) != 0))
 			continue;
 		if (result.outcome == SEQUENCE_WOULD_CHANGE) {
-			result.unseen = s->name;
-			break;
+			if (!result.unseen)
+				result.unseen = s->name;
+			show_unverified(s, env);
+			continue;
 		}
 		result.stages++;
 		progress_stage(env->progress, (unsigned int)i + 1,

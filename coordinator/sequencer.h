@@ -6,7 +6,8 @@
  * Each stage: observe, plan; an empty plan holds and changes nothing.
  * Otherwise apply, then observe and plan again: only an empty plan counts.
  * With `check` nothing is applied; the stages after the first one that
- * would change are not looked at, and that is said (A14).
+ * would change are not looked at; that, and what each leaves unproven, is
+ * said (A14).
  */
 #pragma once
 
