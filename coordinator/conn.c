@@ -177,6 +177,9 @@ static int run(struct conn *c, struct fault *f)
 		if (r < 0)
 			return r == -EAGAIN ? 0 : r;
 		c->shaken = true;
+		/* Thousands of strangers must not hold a megabyte each. */
+		if (tls_peer(c->tls)->kind == PKI_NONE)
+			c->reader.most = CONN_STRANGER_MAX;
 		r = c->ops->up(c->owner, c, f);
 		if (r < 0)
 			return r;

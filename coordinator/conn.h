@@ -20,6 +20,8 @@
 #include "proto/pki.h"
 
 #define CONN_PEER_MAX 80
+/* Of a frame without a certificate: a request and its envelope are smaller. */
+#define CONN_STRANGER_MAX (40u * 1024)
 
 struct conn;
 struct tls_conn;

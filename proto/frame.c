@@ -60,7 +60,7 @@ void frame_reader_init(struct frame_reader *r, enum frame_channel channel)
 void frame_reader_done(struct frame_reader *r)
 {
 	free(r->body);
-	*r = (struct frame_reader){ .channel = r->channel };
+	*r = (struct frame_reader){ .channel = r->channel, .most = r->most };
 }
 
 static int begin_body(struct frame_reader *r, struct fault *f)
@@ -74,6 +74,8 @@ static int begin_body(struct frame_reader *r, struct fault *f)
 	if (limit < 0)
 		return fault_set(f, -EPROTO, "frame", "of unknown type %u",
 				 type);
+	if (r->most && (size_t)limit > r->most)
+		limit = (long)r->most;
 	if ((long)size > limit)
 		return fault_set(f, -E2BIG, "frame",
 				 "of type %u and %u bytes; at most %ld", type,
@@ -115,7 +117,7 @@ static int deliver(struct frame_reader *r, frame_handler handler,
 	size_t size = r->size;
 	int ret;
 
-	frame_reader_init(r, r->channel);
+	*r = (struct frame_reader){ .channel = r->channel, .most = r->most };
 	ret = handler(userdata, type, size ? body : &nothing, size);
 	free(body);
 	return ret < 0 ? ret : 0;

@@ -69,6 +69,7 @@ struct frame_reader {
 	size_t have_header;
 	uint8_t *body;
 	size_t size, have, room;
+	size_t most;	/* of a body; 0: only the limit of its type */
 };
 
 void frame_reader_init(struct frame_reader *r, enum frame_channel channel);

@@ -127,6 +127,24 @@ static void memory_follows_what_arrived(void **state)
 	frame_reader_done(&r);
 }
 
+/* A stranger's frames: less than the type may have, frame after frame. */
+static void a_reader_of_its_own_limit(void **state)
+{
+	static const uint8_t good[] = { 0, 0, 0, 2, FRAME_ENVELOPE, 1, 2 };
+	static const uint8_t big[] = { 0, 0, 0, 3, FRAME_ENVELOPE };
+	struct seen s = { 0 };
+	struct frame_reader r;
+
+	(void)state;
+	frame_reader_init(&r, FRAME_TLS);
+	r.most = 2;
+	assert_int_equal(frame_reader_feed(&r, good, 7, collect, &s, NULL), 0);
+	assert_int_equal(s.n, 1);
+	assert_int_equal(frame_reader_feed(&r, big, 5, collect, &s, NULL),
+			 -E2BIG);
+	frame_reader_done(&r);
+}
+
 static void handler_stops_the_feed(void **state)
 {
 	struct seen s = { .answer = -ECANCELED };
@@ -240,6 +258,7 @@ int main(void)
 		cmocka_unit_test(every_split),
 		cmocka_unit_test(limits),
 		cmocka_unit_test(memory_follows_what_arrived),
+		cmocka_unit_test(a_reader_of_its_own_limit),
 		cmocka_unit_test(handler_stops_the_feed),
 		cmocka_unit_test(over_a_socket),
 		cmocka_unit_test(writer_is_bounded),
