@@ -8,6 +8,7 @@
 
 #include "common/fault.h"
 #include "common/log.h"
+#include "coordinator/conn.h"
 #include "coordinator/store.h"
 
 #define REMEMBERED 256	/* peers and reasons; a collision only repeats */
@@ -120,10 +121,21 @@ static uint64_t hash_text(uint64_t h, const char *text)
 	return h * 31 + 1;
 }
 
+/* Without its port: each connection of one host comes from another. */
+static uint64_t hash_peer(uint64_t h, const char *peer)
+{
+	const char *colon = strrchr(peer, ':');
+	size_t n = colon ? (size_t)(colon - peer) : strlen(peer);
+	char host[CONN_PEER_MAX + STORE_NAME_MAX + 8];
+
+	(void)snprintf(host, sizeof(host), "%.*s", (int)n, peer);
+	return hash_text(h, host);
+}
+
 void journal_refused(struct journal *j, const char *peer, const char *reason,
 		     usec now)
 {
-	uint64_t key = hash_text(UINT64_C(0xcbf29ce484222325), peer);
+	uint64_t key = hash_peer(UINT64_C(0xcbf29ce484222325), peer);
 	size_t at;
 
 	key = hash_text(key, reason);

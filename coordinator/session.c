@@ -19,6 +19,7 @@
 #define RENEW_TIME (60 * USEC_PER_SEC)
 #define PROBE_SIZE 8
 #define PARKED_MAX 16		/* frames of a session that waits its turn */
+#define PARKED_BYTES (1024u * 1024)
 
 struct parked {
 	uint8_t type;
@@ -40,7 +41,7 @@ struct session {
 	sd_event_source *probe;
 	uint8_t probe_body[PROBE_SIZE];
 	struct parked parked[PARKED_MAX];
-	size_t n_parked;
+	size_t n_parked, parked_bytes;
 };
 
 const char *session_peer(const struct session *s)
@@ -355,7 +356,7 @@ static int park(struct session *s, uint8_t type, const uint8_t *body,
 {
 	struct parked *p = &s->parked[s->n_parked];
 
-	if (s->n_parked == PARKED_MAX)
+	if (s->n_parked == PARKED_MAX || size > PARKED_BYTES - s->parked_bytes)
 		return fault_set(f, -ENOBUFS, session_peer(s),
 				 "too much while an older session is asked");
 	p->body = malloc(size ? size : 1);
@@ -365,6 +366,7 @@ static int park(struct session *s, uint8_t type, const uint8_t *body,
 	p->type = type;
 	p->size = size;
 	s->n_parked++;
+	s->parked_bytes += size;
 	return 0;
 }
 
@@ -480,6 +482,16 @@ static const struct conn_ops session_ops = {
 	.closed = on_closed,
 };
 
+/* One at a time: each holds memory until the older one has answered. */
+static bool being_judged(const struct fleet *fleet, const struct fleet_node *n)
+{
+	const struct session *s = fleet->sessions;
+
+	while (s && (s->node != n || !s->probe))
+		s = s->next;
+	return s != NULL;
+}
+
 int fleet_attach(struct fleet *fleet, struct conn *c, struct fault *f)
 {
 	const struct pki_identity *who = conn_identity(c);
@@ -494,6 +506,10 @@ int fleet_attach(struct fleet *fleet, struct conn *c, struct fault *f)
 	if (n->row.state != STORE_NODE_ACTIVE)
 		return fault_set(f, -EACCES, conn_peer(c), "node %s is revoked",
 				 n->row.name);
+	if (n->session && being_judged(fleet, n))
+		return fault_set(f, -EBUSY, conn_peer(c),
+				 "a newer connection of node %s is being "
+				 "judged already", n->row.name);
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return fault_set(f, -ENOMEM, conn_peer(c), "out of memory");

@@ -22,6 +22,8 @@ for i in range(200):
     s.close()
 PY
 is "$(ctl facts-all)" 4 "two hundred garbage connections disturb nobody"
+few() { [ "$(logged_times '127.0.0.1:[0-9]*: refused: ')" -le 20 ]; }
+ok "and are not told of two hundred times" few
 
 sim "n1 report"
 sim "n1 replay"
@@ -68,4 +70,11 @@ sim "$other machine-id 44444444444444444444444444444444"
 sim "$other hello"
 free() { [ -z "$(ctl held $other)" ]; }
 ok "and let go with an id of its own" wait_until 5 free
+
+# Many connections of one stolen key: each would hold memory while judged.
+sim "$first mute"
+sim "$first clone copy5"
+sim "$first clone copy6"
+ok "one newer connection is judged at a time" wait_until 5 \
+	logged "refused: .*of node $first is being judged already"
 done_testing
