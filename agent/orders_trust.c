@@ -60,6 +60,7 @@ static int hand_over_addresses(const struct orders_env *env,
 
 static int bind_identity(struct order_job *job, struct fault *f)
 {
+	static const uint8_t nobody[16];
 	const struct order_trust_update *t = &job->order->trust;
 	const struct orders_env *env = job_env(job);
 	const char *name = t->node_name[0] ? t->node_name :
@@ -69,6 +70,9 @@ static int bind_identity(struct order_job *job, struct fault *f)
 		return 0;
 	if (!*name)
 		return job_refuse(f, "TrustUpdate", "it names no node");
+	/* Nobody's, in envelopes before an enrolment. */
+	if (t->has_node_id && memcmp(t->node_id, nobody, sizeof(nobody)) == 0)
+		return job_refuse(f, "TrustUpdate", "a node id of zeros");
 	if (env->state->enrolled && t->has_node_id &&
 	    memcmp(env->state->node_id, t->node_id, 16) != 0)
 		return job_refuse(f, "TrustUpdate",

@@ -176,10 +176,17 @@ static void older_statement_is_refused(void **state)
 static void nothing_before_enrolment_but_enrolment(void **state)
 {
 	struct order *o = order_new(ORDER_TRUST_UPDATE);
+	struct order *zero = order_new(ORDER_TRUST_UPDATE);
 
 	(void)state;
 	assert_int_equal(send_order(manifest("a: 1\n")), RESULT_REFUSED);
 	assert_false(exists(MANIFEST));
+	/* nor an identity that is nobody's */
+	zero->trust.has_node_id = true;
+	strcpy(zero->trust.node_name, "n1");
+	set_bytes(&zero->trust.certificate, "leaf");
+	assert_int_equal(send_order(zero), RESULT_REFUSED);
+	assert_false(t.state.enrolled);
 	memcpy(o->trust.node_id, node, 16);
 	o->trust.has_node_id = true;
 	strcpy(o->trust.node_name, "n1");
@@ -192,7 +199,7 @@ static void nothing_before_enrolment_but_enrolment(void **state)
 	assert_memory_equal(t.state.node_id, node, 16);
 	/* The certificate follows the result: the link hangs up on it. */
 	assert_int_equal(t.frame_type, FRAME_CERTIFICATE);
-	assert_int_equal(t.frames_before_result, 2);
+	assert_int_equal(t.frames_before_result, 3);
 	assert_memory_equal(t.frame, "\0\0\0\4leaf\0\0\0\4root", 16);
 	assert_int_equal(send_order(manifest("a: 1\n")), RESULT_DONE);
 }
