@@ -76,8 +76,8 @@ static int plan_record(struct plan *p)
 	r = armed_format(&p->seen->record, &have);
 	if (r == 0)
 		r = armed_format(&p->next, &want);
-	if (r < 0)
-		return r;
+	if (r < 0 || !have || !want)
+		return r < 0 ? r : -ENOMEM;
 	if (found)
 		sum_up(&p->seen->record, have, had, sizeof(had));
 	sum_up(&p->next, want, wants, sizeof(wants));
