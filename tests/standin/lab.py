@@ -205,7 +205,7 @@ class Node:
             text = base64.b64encode(":".join(basic).encode()).decode()
             headers["Authorization"] = "Basic " + text
         return http.fetch(f"https://{host or self.address}:6443{path}",
-                          self.context(admin), headers=headers, timeout=5)
+                          self.context(admin), headers=headers, timeout=10)
 
     def code(self, path, **options):
         return self.fetch(path, **options)[0]

@@ -223,7 +223,12 @@ def api_answers_conflicts_and_unknowns(lab):
            (404, "NotFound"))
     expect(refused(lambda: api.call(
         "GET", "/apis/cilium.io/v2/ciliumegressgatewaypolicies")),
-        (404, "NotFound"))
+        (404, ""))      # plain text, no Status
+    expect(lab.nodes["n1"].fetch("/apis/cilium.io/v2", admin=True),
+           (404, b"404 page not found\n"))
+    assert "generation" not in made["metadata"]
+    expect(api.put(f"{LEASES}/other", {**lease, "metadata": {
+        "name": "other"}})["spec"]["holderIdentity"], "a")
     bad = {**lease, "metadata": {"name": "u"},
            "spec": {**lease["spec"], "renewTime": "2026-01-01T00:00:00Z"}}
     expect(refused(lambda: api.create(LEASES, bad)), (400, "BadRequest"))
@@ -566,7 +571,11 @@ def without_quorum_nothing_is_served(lab):
     n3.stop()
     wait_for("n1 not ready", lambda: n1.code("/readyz", admin=True) == 500)
     expect(n1.code("/ping"), 200)
-    expect(n1.code("/api/v1/nodes", admin=True), 500)
+    expect(n1.code("/livez", admin=True), 500)
+    # A write fails long before a read does.
+    expect(refused(lambda: n1.api.create(LEASES, {
+        "metadata": {"name": "q"}})), (500, ""))
+    expect(n1.code("/api/v1/nodes", admin=True), 504)
     n2.start()
     n2.wait_ready()
     expect(n1.code("/readyz", admin=True), 200)

@@ -25,14 +25,28 @@ MAX_EVENTS = 1000
 
 
 class ApiError(Exception):
-    def __init__(self, code, reason, message):
+    def __init__(self, code, reason, message, details=None):
         super().__init__(message)
         self.code, self.reason, self.message = code, reason, message
+        self.details = details
 
     def status(self):
-        return {"kind": "Status", "apiVersion": "v1", "metadata": {},
-                "status": "Failure", "message": self.message,
-                "reason": self.reason, "code": self.code}
+        status = {"kind": "Status", "apiVersion": "v1", "metadata": {},
+                  "status": "Failure", "message": self.message,
+                  "reason": self.reason, "details": self.details,
+                  "code": self.code}
+        return {key: value for key, value in status.items()
+                if value is not None and value != ""}
+
+
+class PageNotFound(ApiError):
+    """Not even a group: the answer is text, not a Status."""
+
+    def __init__(self):
+        super().__init__(404, "NotFound", "404 page not found")
+
+    def status(self):
+        return self.message + "\n"
 
 
 def utc_now():
@@ -40,13 +54,26 @@ def utc_now():
     return now.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def _details(resource, name):
+    details = {"name": name, "group": resource.group,
+               "kind": resource.plural}
+    return {key: value for key, value in details.items() if value}
+
+
 def not_found(resource, name):
-    return ApiError(404, "NotFound", f'{resource.key} "{name}" not found')
+    return ApiError(404, "NotFound", f'{resource.key} "{name}" not found',
+                    _details(resource, name))
+
+
+def conflict(resource, name, text):
+    return ApiError(409, "Conflict", "Operation cannot be fulfilled on "
+                    f'{resource.key} "{name}": {text}',
+                    _details(resource, name))
 
 
 def no_such_path():
-    return ApiError(404, "NotFound",
-                    "the server could not find the requested resource")
+    return ApiError(404, "NotFound", "the server could not find the "
+                    "requested resource", {})
 
 
 class Target:
@@ -64,20 +91,25 @@ class Api:
         self.authority = authority
 
     def request(self, user, method, path, query, content_type="", body=b""):
-        """(code, object). ApiError and etcd trouble become a Status."""
+        """(code, object or text). Trouble of etcd becomes a Status."""
         try:
-            self._require_quorum()
+            self._require_quorum("api_read" if method == "GET"
+                                 else "api_write")
             return self._dispatch(user, method, path, query, content_type,
                                   body)
         except ApiError as error:
             return error.code, error.status()
         except etcd_module.Unavailable:
-            return 500, ApiError(500, "InternalError",
-                                 "etcdserver: request timed out").status()
+            if method == "GET":
+                return 504, ApiError(
+                    504, "Timeout", "Timeout: request did not complete "
+                    "within the allotted timeout", {}).status()
+            return 500, ApiError(500, "", "etcdserver: request timed out"
+                                 ).status()
 
-    def _require_quorum(self):
+    def _require_quorum(self, limit):
         if self.etcd is not None:
-            self.etcd.require(self.params.seconds("api_timeout"))
+            self.etcd.require(self.params.seconds(limit))
 
     # paths
 
@@ -88,7 +120,10 @@ class Api:
         elif parts[:1] == ["apis"] and len(parts) > 2:
             group, version, rest = parts[1], parts[2], parts[3:]
         else:
-            raise no_such_path()
+            raise PageNotFound()
+        if not any(r.group == group and version in r.versions
+                   for r in resources.all_resources(self.store)):
+            raise PageNotFound()
         namespace = None
         if rest[:1] == ["namespaces"] and len(rest) > 2 \
                 and rest[2] not in ("status", "finalize"):
@@ -131,8 +166,7 @@ class Api:
         if method == "POST" and target.sub == "eviction":
             return 201, self._delete(target, {}, dry)
         if method == "PUT" and target.name:
-            return 200, self._update(target, _decode(body, content_type),
-                                     dry)
+            return self._update(target, _decode(body, content_type), dry)
         if method == "PATCH" and target.name:
             return self._patch(target, content_type, body, dry, query)
         if method == "DELETE" and target.name:
@@ -169,7 +203,7 @@ class Api:
         served = [r for r in known
                   if r.group == group and version in r.versions]
         if not served:
-            raise no_such_path()
+            raise PageNotFound()
         return {"kind": "APIResourceList", "apiVersion": "v1",
                 "groupVersion": served[0].api_version(version),
                 "resources": [
@@ -213,12 +247,12 @@ class Api:
                               name) is not None:
                 raise ApiError(409, "AlreadyExists",
                                f'{target.resource.key} "{name}" already '
-                               "exists")
+                               "exists", _details(target.resource, name))
             if meta.get("resourceVersion"):
-                raise ApiError(500, "InternalError", "resourceVersion "
-                               "should not be set on objects to be created")
+                raise ApiError(500, "", "resourceVersion should not be set "
+                               "on objects to be created")
             meta.update(uid=str(uuid.uuid4()), creationTimestamp=utc_now())
-            if "spec" in body:
+            if "spec" in body and target.resource.counts_generations():
                 meta["generation"] = 1
             if target.resource.namespaced:
                 meta["namespace"] = target.namespace
@@ -228,8 +262,14 @@ class Api:
     def _update(self, target, body, dry):
         self._check_body(target, body)
         if body["metadata"].get("name", target.name) != target.name:
-            raise ApiError(400, "BadRequest", "the name of the object does "
-                           "not match the name on the URL")
+            raise ApiError(400, "BadRequest", "the name of the object ("
+                           f"{body['metadata']['name']}) does not match the "
+                           f"name on the URL ({target.name})")
+        if target.resource.kind == "Lease" and self.store.get(
+                target.resource.key, target.namespace, target.name) is None:
+            # PUT makes a Lease, whatever resourceVersion it carries.
+            body["metadata"].update(name=target.name, resourceVersion="")
+            return 201, self._create(target, body, dry)
         with self.store.transaction():
             old = self._get(target)
             version = body["metadata"].get("resourceVersion")
@@ -240,22 +280,22 @@ class Api:
                     422, "Invalid", f"{target.resource.key} "
                     f'"{target.name}" is invalid: metadata.resourceVersion: '
                     "Invalid value: 0: must be specified for an update")
-            return self._replace(target, old, body, dry)
+            return 200, self._replace(target, old, body, dry)
 
     def _replace(self, target, old, new, dry):
         """`new` in place of `old`: only inside a transaction."""
         version = new["metadata"].get("resourceVersion")
         if version and version != old["metadata"]["resourceVersion"]:
-            raise ApiError(
-                409, "Conflict", "Operation cannot be fulfilled on "
-                f'{target.resource.key} "{target.name}": the object has been '
-                "modified; please apply your changes to the latest version "
-                "and try again")
+            raise conflict(
+                target.resource, target.name, "the object has been modified; "
+                "please apply your changes to the latest version and try "
+                "again")
         uid = new["metadata"].get("uid")
         if uid and uid != old["metadata"]["uid"]:
-            raise ApiError(409, "Conflict", "Precondition failed: UID in "
-                           f"precondition: {uid}, UID in object meta: "
-                           f"{old['metadata']['uid']}")
+            raise conflict(
+                target.resource, target.name, "Precondition failed: UID in "
+                f"precondition: {uid}, UID in object meta: "
+                f"{old['metadata']['uid']}")
         if target.sub == "status":
             status, new = new.get("status"), copy.deepcopy(old)
             new["status"] = status
@@ -275,7 +315,8 @@ class Api:
         new["apiVersion"], new["kind"] = old["apiVersion"], old["kind"]
         if new == old:
             return new          # no change, no new resourceVersion
-        if new.get("spec") != old.get("spec"):
+        if (new.get("spec") != old.get("spec")
+                and target.resource.counts_generations()):
             new["metadata"]["generation"] = old["metadata"].get(
                 "generation", 1) + 1
         return self._save(target, target.name, new, dry)
@@ -296,8 +337,9 @@ class Api:
                         "name", target.name)
                     return 201, self._create(target, patch, dry)
             elif kind in ("application/merge-patch+json",
-                          "application/strategic-merge-patch+json",
-                          "application/json-patch+json"):
+                          "application/json-patch+json") or (
+                    kind == "application/strategic-merge-patch+json"
+                    and not target.resource.is_custom()):
                 patch = _decode(body, "application/json")
             else:
                 raise ApiError(415, "UnsupportedMediaType", "the body of "

@@ -74,8 +74,10 @@ class LocalClient(Client):
         code, reply = self.api.request(
             self.user, method, urllib.parse.unquote(path),
             dict(urllib.parse.parse_qsl(query)), content_type, data)
+        if isinstance(reply, str):
+            raise ApiError(code, "", reply.strip())
         if code >= 400:
-            raise ApiError(code, reply["reason"], reply["message"])
+            raise ApiError(code, reply.get("reason", ""), reply["message"])
         return reply
 
 
@@ -130,6 +132,8 @@ class RemoteClient(Client):
         try:
             parsed = json.loads(reply)
         except ValueError as error:
+            if code == 404:
+                raise ApiError(code, "", reply.decode().strip()) from error
             raise RemoteError(f"{self.base}{path}: {error}") from error
         if code >= 400:
             raise ApiError(code, parsed.get("reason", ""),

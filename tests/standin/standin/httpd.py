@@ -183,6 +183,7 @@ class Supervisor:
         self.api = None
         self.handlers_ready = False
         self.api_ready = False
+        self.api_settled = False    # its first 2 to 3 seconds are over
         self.controllers_ready = False
         self.bootstrap = None       # dict handed to joining servers
         self.new_kubelet = None     # callable(node, password)
@@ -333,18 +334,25 @@ class Supervisor:
         code, obj = self.api.request(
             user, request.method, request.path, request.query,
             request.headers.get("Content-Type", ""), request.body)
+        if isinstance(obj, str):
+            return Reply(code, obj, "text/plain; charset=utf-8")
         return reply_json(code, obj)
 
     def _health(self, path):
-        if self.etcd is None or path == "/livez":
-            return Reply(200, "ok")
+        etcd, hook = "[+]etcd ok", "[-]poststarthook/rbac/bootstrap-roles " \
+            "failed: reason withheld"
+        if self.api_settled:
+            hook = "[+]poststarthook/rbac/bootstrap-roles ok"
         try:
-            self.etcd.require(2)
+            if self.etcd is not None:
+                self.etcd.require(2)
         except etcd_module.Unavailable:
-            name = path.lstrip("/")
-            return Reply(500, "[+]ping ok\n[-]etcd failed: reason withheld\n"
-                         f"{name} check failed\n")
-        return Reply(200, "ok")
+            etcd = "[-]etcd failed: reason withheld"
+        if "[-]" not in etcd + hook:
+            return Reply(200, "ok", "text/plain; charset=utf-8")
+        return Reply(500, f"[+]ping ok\n[+]log ok\n{etcd}\n{hook}\n"
+                     f"{path.lstrip('/')} check failed\n",
+                     "text/plain; charset=utf-8")
 
 
 def new_kubelet_pair(authority, node):

@@ -30,7 +30,9 @@ DEFAULTS = {
     "kubelet_tick": 2.0,
     "node_status": 10.0,        # kubelet renews its node lease
     "node_grace": 40.0,         # silent node -> Ready Unknown
-    "api_timeout": 7.0,         # a request without quorum fails after this
+    "api_settle": 2.5,          # apiserver answers -> its /readyz is 200
+    "api_read": 60.0,           # without quorum a read fails after this,
+    "api_write": 15.0,          # a write after this; 34 once that is known
     "pod_start": 2.0,
     "cilium_start": 8.0,
     "crash_backoff": 10.0,
@@ -56,7 +58,7 @@ PATHS = {
 
 # Two busy cores stall a process for hundreds of ms: below these a timer
 # measures the machine and not the subject.
-FLOORS = {"peer_timeout": 1.5, "api_timeout": 1.0}
+FLOORS = {"peer_timeout": 1.5, "api_read": 1.0, "api_write": 1.0}
 FLOOR = 0.2
 
 

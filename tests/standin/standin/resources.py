@@ -44,6 +44,11 @@ WITH_STATUS = {"Node", "Pod", "Namespace", "DaemonSet", "Deployment", "Job",
                "StatefulSet", "Service", "HelmChart",
                "CustomResourceDefinition"}
 
+# Of the built-in kinds only these have metadata.generation.
+WITH_GENERATION = {"DaemonSet", "Deployment", "StatefulSet", "ReplicaSet",
+                   "Job", "Pod", "PodDisruptionBudget", "NetworkPolicy",
+                   "CustomResourceDefinition"}
+
 
 class Resource:
     def __init__(self, group, versions, plural, kind, namespaced,
@@ -57,6 +62,12 @@ class Resource:
 
     def api_version(self, version):
         return f"{self.group}/{version}" if self.group else version
+
+    def is_custom(self):
+        return self.custom or self.group.endswith(".cattle.io")
+
+    def counts_generations(self):
+        return self.is_custom() or self.kind in WITH_GENERATION
 
     def status_door(self):
         return self.kind in WITH_STATUS

@@ -349,9 +349,11 @@ class Server:
             self._pause("etcd_poll")
         api = Api(self.store, self.etcd, self.params, self.authority)
         self.client = LocalClient(api)
-        self._seed()
         self.supervisor.api = api
         self.supervisor.api_ready = True
+        self._seed()
+        self.loops.pause(self.params.seconds("api_settle"))
+        self.supervisor.api_settled = True
         self.loops.start("serving_sync", self._serving_turn)
         self.loops.start("etcd_poll", self._announce)
 
