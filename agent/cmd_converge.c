@@ -11,6 +11,7 @@
 #include "agent/orders.h"
 #include "agent/state.h"
 #include "common/cleanup.h"
+#include "proto/keys.h"
 #include "spec/derive.h"
 #include "spec/spec.h"
 
@@ -149,6 +150,7 @@ static int from_disk(const struct options *o, struct desired **ret_desired,
 	struct node_state state;
 	int r;
 
+	key_init();
 	if (access(o->state_dir, F_OK) < 0)
 		return fault_set(f, -ENOENT, o->state_dir,
 				 "no desired state was ever accepted here; "
