@@ -23,6 +23,7 @@
 
 #define TOKEN_PREFIX "gbt-"
 #define TOKEN_BYTES 20
+#define UNREAD_MAX 4096		/* queued for a stranger that only asks */
 #define TURN_MAX 64		/* requests judged together */
 
 /* A connection, and the request it made, once it did. */
@@ -421,6 +422,9 @@ static int on_frame(void *owner, struct conn *c, uint8_t type,
 	struct applicant *a = owner;
 	int r;
 
+	if (type == FRAME_PING && conn_queued(c) > UNREAD_MAX)
+		return fault_set(f, -ENOBUFS, conn_peer(c),
+				 "does not read what it asked for");
 	if (type == FRAME_PING)
 		return conn_send(c, FRAME_PONG, body, size);
 	if (type != FRAME_ENVELOPE)

@@ -25,6 +25,24 @@ is "$(ctl facts-all)" 4 "two hundred garbage connections disturb nobody"
 few() { [ "$(logged_times '127.0.0.1:[0-9]*: refused: ')" -le 20 ]; }
 ok "and are not told of two hundred times" few
 
+# A stranger that asks and never listens: its answers are not kept for it.
+python3 - "$port" <<'PY'
+import socket, ssl, sys
+ctx = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+ctx.check_hostname, ctx.verify_mode = False, ssl.CERT_NONE
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+s.connect(("127.0.0.1", int(sys.argv[1])))
+s = ctx.wrap_socket(s)
+s.settimeout(10)
+try:
+    for i in range(3000):
+        s.sendall(b"\0\0\0\x08\x0412345678" * 1000)
+except OSError:
+    pass
+PY
+ok "who asks and does not listen is closed" wait_until 5 logged "does not read what it asked for"
+
 sim "n1 report"
 sim "n1 replay"
 ok "a replayed report is refused" wait_until 5 logged "n1 .*replay"
