@@ -80,7 +80,7 @@ static void put_resources(struct json *j, const struct engine_report *report)
 	json_close(j, ']');
 }
 
-static void put_k3s(struct json *j, const struct k3s *k)
+static void put_k3s(struct json *j, const struct k3s *k, bool withhold)
 {
 	struct k3s_status s;
 	size_t i;
@@ -93,8 +93,9 @@ static void put_k3s(struct json *j, const struct k3s *k)
 	json_string(j, "version", s.version);
 	json_bool(j, "has_data", s.has_data);
 	json_bool(j, "unit_foreign", s.unit_foreign);
+	json_bool(j, "lines_withheld", withhold);
 	json_open(j, "last_lines", '[');
-	for (i = 0; i < s.last_lines.n; i++)
+	for (i = 0; !withhold && i < s.last_lines.n; i++)
 		json_string(j, NULL, s.last_lines.v[i]);
 	json_close(j, ']');
 	json_close(j, '}');
@@ -157,7 +158,7 @@ int status_document(const struct status_input *in, usec now, char **ret_text,
 	json_number(&j, "generation", report.generation);
 	put_verdict(&j, in, &report);
 	put_resources(&j, &report);
-	put_k3s(&j, in->k3s);
+	put_k3s(&j, in->k3s, in->stranger);
 	json_close(&j, '}');
 	return json_done(&j, ret_text, ret_size);
 }

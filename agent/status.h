@@ -4,7 +4,8 @@
  * /run/garboard/status.sock: connect, read one JSON document, end of file.
  * Nothing is read from the client, so nothing can be asked of the agent
  * here. At most STATUS_CLIENTS_MAX are served at a time; one that does not
- * read is dropped after five seconds. No secret is ever in the document.
+ * read is dropped after five seconds. No secret is ever in the document;
+ * the last lines of k3s, which its journal shows to few, are for root alone.
  */
 #pragma once
 
@@ -29,6 +30,7 @@ struct status_input {
 	const char *peer;		/* coordinator address, or why not */
 	const char *fingerprint;	/* of the report key; "" */
 	const char *state_fault;	/* "" */
+	bool stranger;			/* for another user than root */
 };
 
 /* Heap text. -E2BIG, -ENOMEM. */

@@ -77,6 +77,8 @@ static int serve(struct status_sock *s, int fd)
 {
 	struct client *c = calloc(1, sizeof(*c));
 	struct status_input in = { 0 };
+	socklen_t n = sizeof(struct ucred);
+	struct ucred who;
 	int r;
 
 	if (!c)
@@ -84,6 +86,8 @@ static int serve(struct status_sock *s, int fd)
 	c->sock = s;
 	c->fd = -1;
 	s->fill(s->userdata, &in);
+	in.stranger = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) < 0 ||
+		      who.uid != 0;
 	r = status_document(&in, clock_boottime(), &c->text, &c->size);
 	if (r >= 0)
 		r = sd_event_add_io(s->event, &c->io, fd, EPOLLOUT,

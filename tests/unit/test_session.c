@@ -313,6 +313,29 @@ static void status_is_read_back(void **state)
 	status_sock_free(sock);
 }
 
+/* The journal of k3s is not for every user; neither are its last lines. */
+static void no_lines_of_k3s_for_strangers(void **state)
+{
+	struct status_input in;
+	struct status_doc *doc = NULL;
+	char *text = NULL;
+	size_t size = 0;
+	int i;
+
+	(void)state;
+	link_fd = -1;
+	for (i = 0; i < 2; i++) {
+		fill(NULL, &in);
+		in.stranger = i;
+		assert_int_equal(status_document(&in, 1, &text, &size), 0);
+		assert_int_equal(status_parse(text, size, &doc, NULL), 0);
+		assert_string_equal(status_get(doc, "k3s.lines_withheld"),
+				    i ? "true" : "false");
+		status_doc_free(doc);
+		free(text);
+	}
+}
+
 #define SESSION(fn) cmocka_unit_test_setup_teardown(fn, begin, end_session)
 
 int main(void)
@@ -326,6 +349,7 @@ int main(void)
 		SESSION(garbage_closes_the_peer),
 		SESSION(frames_of_the_other_side_are_refused),
 		SESSION(status_is_read_back),
+		SESSION(no_lines_of_k3s_for_strangers),
 	};
 
 	return cmocka_run_group_tests_name("session", tests, make_keys,
