@@ -116,8 +116,11 @@ int order_k3s_configure(struct order_job *job, struct fault *f)
 {
 	const struct order_k3s_configure *o = &job->order->configure;
 	int config, unit, token;
+	bool ours = true;
 
 	/* The refusals come first, so that a refused order changed nothing. */
+	if (k3s_files_unit_is_ours(root_of(job), &ours) == 0 && !ours)
+		return outcome(k3s_files_write_unit(root_of(job), o->agent, f));
 	config = k3s_files_write_config(root_of(job), o, f);
 	if (config < 0)
 		return outcome(config);
