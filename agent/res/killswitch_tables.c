@@ -229,6 +229,9 @@ static void fill_link_scope(struct build *b, struct nft_set *s)
 	size_t i;
 
 	for (i = 0; i < sizeof(link_scope) / sizeof(link_scope[0]); i++) {
+		if ((strchr(link_scope[i], ':') != NULL) !=
+		    (s->family == AF_INET6))
+			continue;
 		if (b->err == 0)
 			b->err = ip_prefix_parse(link_scope[i], &p);
 		if (b->err == 0)

@@ -83,8 +83,6 @@ enum module_live module_live(const char *root, const char *name)
 	int r;
 
 	module_name_fold(name, folded);
-	if (rootpath(root, path, "/sys/module") < 0 || stat(path, &st) < 0)
-		return live_by_proc(root, name);
 	if (rootpath(root, path, "/sys/module/%s/initstate", folded) < 0)
 		return MODULE_NOT_LOADED;
 	r = file_line(path, state, sizeof(state), NULL);
@@ -96,6 +94,8 @@ enum module_live module_live(const char *root, const char *name)
 	if (rootpath(root, path, "/sys/module/%s", folded) == 0 &&
 	    stat(path, &st) == 0)
 		return MODULE_BUILT_IN;
+	if (rootpath(root, path, "/sys/module") < 0 || stat(path, &st) < 0)
+		return live_by_proc(root, name);
 	return MODULE_NOT_LOADED;
 }
 

@@ -9,6 +9,8 @@
 
 #include "agent/res/routing_plan.h"
 
+#define STEPS_ROOM 32	/* how many more there is room for at once */
+
 struct list {
 	const struct routing_seen *seen;
 	struct routing_steps *steps;
@@ -40,7 +42,9 @@ static struct routing_step *add_step(struct list *l)
 		l->err = -E2BIG;
 		return NULL;
 	}
-	v = reallocarray(l->steps->v, l->steps->n + 1, sizeof(*v));
+	v = l->steps->v;
+	if (l->steps->n % STEPS_ROOM == 0)
+		v = reallocarray(v, l->steps->n + STEPS_ROOM, sizeof(*v));
 	if (!v) {
 		l->err = -ENOMEM;
 		return NULL;
