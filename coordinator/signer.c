@@ -271,6 +271,27 @@ static int load_statement(struct signer *s, struct fault *f)
 	return 0;
 }
 
+/* At two thirds of its life, as every leaf: else all nodes go dark at once. */
+static int renew_own(struct signer *s, int64_t now, struct fault *f)
+{
+	_cleanup_free_ char *pem = NULL;
+	struct pki_identity me;
+	int r;
+
+	r = pki_read_pem(s->coordinator_pem, &me, f);
+	if (r < 0 || now < pki_renew_at(&me))
+		return r;
+	if ((r = pki_make_coordinator(s->ca_key, s->ca_pem, s->coordinator_key,
+				      s->statement.cluster_id, now, &pem,
+				      f)) < 0 ||
+	    (r = save_text(s->state, FILE_COORDINATOR, pem, strlen(pem),
+			   f)) < 0)
+		return r;
+	free(s->coordinator_pem);
+	s->coordinator_pem = take_ptr(pem);
+	return 0;
+}
+
 int signer_open(const char *state, struct signer **ret_signer, struct fault *f)
 {
 	struct signer *s CLEANUP(signer_freep) = calloc(1, sizeof(*s));
@@ -291,7 +312,8 @@ int signer_open(const char *state, struct signer **ret_signer, struct fault *f)
 			   f)) < 0 ||
 	    (r = load_text(state, FILE_COORDINATOR, PKI_PEM_MAX,
 			   &s->coordinator_pem, &n, f)) < 0 ||
-	    (r = load_statement(s, f)) < 0)
+	    (r = load_statement(s, f)) < 0 ||
+	    (r = renew_own(s, time(NULL), f)) < 0)
 		return r;
 	key_public(s->seal_key, s->seal_public);
 	*ret_signer = take_ptr(s);

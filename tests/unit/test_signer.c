@@ -158,6 +158,44 @@ static void a_leaf_names_cluster_and_node(void **state)
 	(void)key_free(key);
 }
 
+static int64_t own_end(const struct fixture *x)
+{
+	struct pki_identity me;
+	char *pem = NULL;
+	size_t n = 0;
+
+	assert_int_equal(file_read(path_of(x, "coordinator.crt"), PKI_PEM_MAX,
+				   &pem, &n, NULL), 0);
+	assert_int_equal(pki_read_pem(pem, &me, NULL), 0);
+	free(pem);
+	return me.not_after;
+}
+
+/* It would expire under a fleet that has nobody else to believe. */
+static void its_own_certificate_is_renewed(void **state)
+{
+	static const struct {
+		int64_t age, left;
+	} t[] = {
+		{ 200L * 86400, PKI_LEAF_LIFE - 200L * 86400 },
+		{ 300L * 86400, PKI_LEAF_LIFE },
+		{ 500L * 86400, PKI_LEAF_LIFE },
+	};
+	struct fixture *x = *state;
+	int64_t now = time(NULL), off;
+
+	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		remove_dir(x);
+		assert_int_equal(mkdir(x->dir, 0700), 0);
+		assert_int_equal(signer_init(x->dir, "prod", now - t[i].age,
+					     x->id, NULL), 0);
+		assert_int_equal(signer_open(x->dir, &x->signer, NULL), 0);
+		off = own_end(x) - now - t[i].left;
+		assert_true(off >= 0 && off < 60);
+		assert_memory_equal(signer_cluster_id(x->signer), x->id, 16);
+	}
+}
+
 static void secrets_open_under_their_context_only(void **state)
 {
 	struct fixture *x = *state;
@@ -251,6 +289,7 @@ int main(void)
 		T(init_twice_is_refused),
 		T(an_order_verifies_by_the_statement),
 		T(a_leaf_names_cluster_and_node),
+		T(its_own_certificate_is_renewed),
 		T(secrets_open_under_their_context_only),
 		T(the_trust_root_may_be_away),
 		T(files_that_do_not_belong_are_refused),
