@@ -7,6 +7,8 @@ N=${FLEET_NODES:-50}
 fleet_init
 is "$(stat -c %a "$state")" 700 "the state directory is the owner's alone"
 is "$(find "$state" -type f ! -perm 600 | wc -l)" 0 "and so is every file in it"
+# What a shell may allow is not what holds for keys.
+ulimit -S -c "$(ulimit -H -c)"
 serve_start
 is "$(stat -c %a "$state/control.sock")" 600 "the control socket too"
 g enroll bundle -o "$dir/bundle" >/dev/null
@@ -52,4 +54,6 @@ sim "n1 drop"
 ok "after a drop a node comes back" wait_until 5 sim_said_times "n1 connected" 2
 like "$(ctl facts n1 5)" "^0 ReadFacts done n1" "and obeys again"
 is "$(sim_count 'order of another session')" 0 "no order answers an old nonce"
+like "$(grep core "/proc/$serve_pid/limits")" " 0 +0 " \
+	"no core file would hold its keys"
 done_testing
