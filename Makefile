@@ -55,9 +55,11 @@ AGENT += confdirs ours rootpath stamps wake res/sysctl res/sysctl_files res/sysc
 AGENT += nl/nl_notify nl/nl_reply nl/nl_sock nl/rtnl nl/rtnl_msg nl/rtnl_text
 AGENT += bus/bus bus/systemd1 bus/systemd1_unit bus/timedate1
 AGENT += nl/nft nl/nft_batch nl/nft_diff nl/nft_expr nl/nft_model nl/nft_msg \
-	armed armed_text res/killswitch res/killswitch_plan \
+	armed armed_text lockdown_file res/killswitch res/killswitch_plan \
 	res/killswitch_tables res/routing res/routing_plan res/routing_record \
 	res/routing_steps res/routing_want
+# the early program; of the agent's archive it takes only what it calls
+AGENT += lockdown/policy lockdown/stand lockdown/tables
 LINK := agent_conn config cred dial link stream streams tls_session
 COORD := addon ask bringup cluster cni cni_manifest desire founding gate k3s_server kube kube_read kubeconfig manifests members progress sequencer vip yaml_out \
 	steps/preflight steps/baseline steps/founder steps/joiners steps/kubevip \
@@ -68,7 +70,7 @@ COORD += store store_schema store_nodes store_enroll store_log journal signer le
 	json_bytes control control_ops control_client control_calls control_spawn \
 	$(addprefix cli/,options target output verbs init serve spec enroll bundle \
 	version node node_json status up kubeconfig)
-PROGRAMS := garboard-agent garboard-link garboard
+PROGRAMS := garboard-agent garboard-link garboard-lockdown garboard
 
 LIBS_common :=
 # libcrypto comes first: its own 4,000 symbols are looked up in this order.
@@ -105,6 +107,8 @@ $(BUILD)/garboard-agent: $(BUILD)/agent/main.o $(call lib,agent spec proto commo
 	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_proto) $(LIBS_agent) $(LIBS_spec)
 $(BUILD)/garboard-link: $(BUILD)/agent/link/main.o $(call lib,link tls proto common)
 	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_proto) $(LIBS_tls) -lsystemd
+$(BUILD)/garboard-lockdown: $(BUILD)/agent/lockdown/main.o $(call lib,agent proto common)
+	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ -lmnl -lnftnl
 $(BUILD)/garboard: $(BUILD)/coordinator/main.o $(call lib,coord spec tls proto common)
 	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_coord) $(LIBS_tls) $(LIBS_spec) $(LIBS_proto)
 
@@ -183,6 +187,7 @@ install: all
 	install -D -m 755 $(BUILD)/garboard $D/bin/garboard
 	install -D -m 755 $(BUILD)/garboard-agent $D/sbin/garboard-agent
 	install -D -m 755 $(BUILD)/garboard-link $D/lib/garboard/garboard-link
+	install -D -m 755 $(BUILD)/garboard-lockdown $D/sbin/garboard-lockdown
 	install -D -m 644 -t $D/lib/systemd/system units/*.service units/*.socket
 	install -D -m 644 -t $D/lib/sysusers.d units/sysusers.d/garboard.conf
 	install -D -m 644 -t $D/lib/tmpfiles.d units/tmpfiles.d/*.conf

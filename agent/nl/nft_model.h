@@ -32,7 +32,7 @@
 #define NFT_MODEL_EXPRS_MAX 12
 #define NFT_MODEL_RULES_MAX 1024	/* per table */
 #define NFT_MODEL_CHAINS_MAX 64
-#define NFT_MODEL_SETS_MAX 64
+#define NFT_MODEL_SETS_MAX 128
 #define NFT_MODEL_ELEMS_MAX 65536	/* per set */
 #define NFT_MODEL_TEXT_MAX 512
 

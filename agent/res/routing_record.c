@@ -10,8 +10,6 @@
 
 #define HEAD "garboard-routing-1"
 #define PATH_SIZE 512
-#define LINE_MAX_BYTES 96
-#define RECORD_SIZE_MAX (ROUTING_ADDRESSES_MAX * LINE_MAX_BYTES)
 
 int routing_record_add(struct routing_record *r, const char *tunnel,
 		       const struct ip_addr *addr)
@@ -61,7 +59,7 @@ static int read_line(struct routing_record *r, char *line)
 	return routing_record_add(r, tunnel, &addr);
 }
 
-static int read_text(char *text, struct routing_record *ret)
+int routing_record_parse(char *text, struct routing_record *ret)
 {
 	char *save = NULL, *line = strtok_r(text, "\n", &save);
 	struct routing_record r = { .n = 0 };
@@ -91,34 +89,43 @@ int routing_record_load(const char *state_dir, struct routing_record *ret,
 	int r;
 
 	(void)snprintf(path, sizeof(path), "%s/ours/routing", state_dir);
-	r = file_read(path, RECORD_SIZE_MAX, &text, &size, f);
+	r = file_read(path, ROUTING_RECORD_TEXT_MAX, &text, &size, f);
 	if (r == -ENOENT) {
 		ret->n = 0;
 		return 0;
 	}
 	if (r < 0)
 		return r;
-	r = read_text(text, ret);
+	r = routing_record_parse(text, ret);
 	if (r < 0)
 		return fault_set(f, r, path, "damaged: remove it when the "
 				 "tunnel is up, and it is written anew");
 	return 0;
 }
 
-int routing_record_save(const char *state_dir, const struct routing_record *r,
-			struct fault *f)
+size_t routing_record_format(const struct routing_record *r,
+			     char text[ROUTING_RECORD_TEXT_MAX])
 {
-	char path[PATH_SIZE], buf[IP_TEXT_MAX], text[RECORD_SIZE_MAX];
+	const size_t size = ROUTING_RECORD_TEXT_MAX;
+	char buf[IP_TEXT_MAX];
 	size_t used, i;
-	int err;
 
-	used = (size_t)snprintf(text, sizeof(text), HEAD "\n");
+	used = (size_t)snprintf(text, size, HEAD "\n");
 	for (i = 0; i < r->n; i++)
-		used += (size_t)snprintf(text + used, sizeof(text) - used,
+		used += (size_t)snprintf(text + used, size - used,
 					 "address %.15s %.45s\n",
 					 r->v[i].tunnel,
 					 ip_addr_format(&r->v[i].addr, buf));
-	used += (size_t)snprintf(text + used, sizeof(text) - used, "end\n");
+	return used + (size_t)snprintf(text + used, size - used, "end\n");
+}
+
+int routing_record_save(const char *state_dir, const struct routing_record *r,
+			struct fault *f)
+{
+	char path[PATH_SIZE], text[ROUTING_RECORD_TEXT_MAX];
+	size_t used = routing_record_format(r, text);
+	int err;
+
 	(void)snprintf(path, sizeof(path), "%s/ours", state_dir);
 	err = file_mkdirs(path, 0700, f);
 	if (err < 0)

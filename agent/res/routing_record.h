@@ -29,6 +29,12 @@ int routing_record_load(const char *state_dir, struct routing_record *ret,
 int routing_record_save(const char *state_dir, const struct routing_record *r,
 			struct fault *f);
 
+/* The text of the record, which routing_record_parse() takes; it is cut up. */
+#define ROUTING_RECORD_TEXT_MAX (ROUTING_ADDRESSES_MAX * 96)
+size_t routing_record_format(const struct routing_record *r,
+			     char text[ROUTING_RECORD_TEXT_MAX]);
+int routing_record_parse(char *text, struct routing_record *ret);
+
 /* -E2BIG. An address that is there already is not added again. */
 int routing_record_add(struct routing_record *r, const char *tunnel,
 		       const struct ip_addr *addr);
