@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/fault.h"
+#include "proto/up.h"
 
 static const char mark[] = "[redacted]";
 
@@ -78,7 +79,7 @@ void k3s_line_clean(char *line, const char *secret)
 
 int k3s_lines_add(struct k3s_lines *l, const char *line, const char *secret)
 {
-	bool fatal = strstr(line, "level=fatal") != NULL;
+	bool fatal = k3s_line_is_cause(line);
 	struct strlist *list = fatal ? &l->fatal : &l->other;
 	char copy[K3S_LINE_MAX + 1];
 	size_t n = strnlen(line, sizeof(copy) - 1);

@@ -314,7 +314,7 @@ static int judge_unit(const struct step_env *env, const char *name,
 		      struct fault *f)
 {
 	bool fatal = s->last_lines.n > 0 &&
-		     strstr(s->last_lines.v[0], "level=fatal");
+		     k3s_line_is_cause(s->last_lines.v[0]);
 
 	if (k3s_server_active(s))
 		return 1;

@@ -171,3 +171,9 @@ int up_encode(const struct up *u, uint8_t **ret_bytes, size_t *ret_size,
 	*ret_size = size;
 	return 0;
 }
+
+bool k3s_line_is_cause(const char *line)
+{
+	return strstr(line, "level=fatal") ||
+	       strstr(line, "Shutdown request received: \\\"");
+}

@@ -166,6 +166,13 @@ struct up {
 struct up *up_new(enum up_kind kind);	/* zeroed; NULL: no memory */
 struct up *up_free(struct up *u);	/* returns NULL */
 
+/*
+ * Whether a line of k3s's log tells why it ended: level=fatal before :6443
+ * is open, afterwards an error "Shutdown request received: " with a quoted
+ * cause (the bare one that follows any end says nothing).
+ */
+bool k3s_line_is_cause(const char *line);
+
 /* Release what an embedded value owns, and zero it. */
 void identity_done(struct identity *i);
 void k3s_status_done(struct k3s_status *s);

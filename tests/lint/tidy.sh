@@ -13,4 +13,4 @@ checks+=',-bugprone-branch-clone,-bugprone-sizeof-expression'
 # Across functions these two need what ipa=none takes away.
 checks+=',-clang-analyzer-unix.Malloc,-clang-analyzer-valist.Uninitialized'
 find common proto spec agent coordinator -name '*.c' -print0 |
-	xargs -0 -P2 -n1 sh -c 'clang-tidy --quiet --extra-arg=-Xclang --extra-arg=-analyzer-config --extra-arg=-Xclang --extra-arg=ipa=none --warnings-as-errors="*" --checks="$0" "$@" -- '"-std=c17 $1"' 2>/dev/null' "$checks"
+	xargs -0 -P2 -n1 sh -c 'clang-tidy --quiet --extra-arg=-Xclang --extra-arg=-analyzer-config --extra-arg=-Xclang --extra-arg=ipa=none --warnings-as-errors="*" --checks="$0" "$@" -- -DGARBOARD_VERSION=\"0\" '"-std=c17 $1"' 2>/dev/null' "$checks"

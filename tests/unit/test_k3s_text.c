@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "proto/up.h"
 #include "agent/k3s_config.h"
 #include "agent/k3s_lines.h"
 #include "common/cleanup.h"
@@ -203,6 +204,27 @@ static void fatal_lines_come_first(void **state)
 	strlist_done(&out);
 }
 
+/* After :6443 is open k3s ends without a fatal line, and with status 0. */
+static void a_shutdown_with_a_cause_is_one(void **state)
+{
+	static const char cause[] =
+		"level=error msg=\"Shutdown request received: \\\"etcd cluster "
+		"join failed: duplicate node name found\\\"\"";
+	static const char bare[] =
+		"level=info msg=\"Shutdown request received\"";
+	struct k3s_lines l = { 0 };
+	struct strlist out = STRLIST_INIT;
+
+	(void)state;
+	assert_int_equal(k3s_lines_add(&l, bare, NULL), 0);
+	assert_int_equal(k3s_lines_add(&l, cause, NULL), 0);
+	assert_int_equal(k3s_lines_take(&l, &out), 0);
+	assert_string_equal(out.v[0], cause);
+	assert_true(k3s_line_is_cause(cause));
+	assert_false(k3s_line_is_cause(bare));
+	strlist_done(&out);
+}
+
 /* K3S-CONTRACT 2.1: what the unit must say. */
 static void unit_text(void **state)
 {
@@ -231,6 +253,7 @@ int main(void)
 		cmocka_unit_test(dropins),
 		cmocka_unit_test(k304_tokens_are_redacted),
 		cmocka_unit_test(fatal_lines_come_first),
+		cmocka_unit_test(a_shutdown_with_a_cause_is_one),
 		cmocka_unit_test(unit_text),
 	};
 
