@@ -4,6 +4,7 @@ VERSION := 0.1.0
 BUILD ?= build
 CC ?= gcc
 PREFIX ?= /usr
+UNITDIR ?= $(PREFIX)/lib/systemd/system
 DESTDIR ?=
 SAN ?=
 
@@ -16,15 +17,15 @@ HARDEN += -D_FORTIFY_SOURCE=2
 else
 HARDEN += -fsanitize=$(SAN) -fno-omit-frame-pointer
 endif
-CFLAGS := -std=c17 -O2 -g $(WARN) $(HARDEN)
-LDFLAGS := -pie -Wl,-z,relro,-z,now,--as-needed $(if $(SAN),-fsanitize=$(SAN))
+CFLAGS := -std=c17 -O2 -g $(WARN) $(HARDEN) $(EXTRA_CFLAGS)
+LDFLAGS := -pie -Wl,-z,relro,-z,now,--as-needed $(if $(SAN),-fsanitize=$(SAN)) $(EXTRA_LDFLAGS)
 
 DEPS := build-essential pkg-config git ca-certificates clang clang-tidy \
 	clang-format cppcheck mandoc protobuf-c-compiler libprotobuf-c-dev \
 	libmnl-dev libnftnl-dev libsystemd-dev libssl-dev libyaml-dev \
 	libsqlite3-dev libcurl4-openssl-dev libjansson-dev libcmocka-dev
 DEPS_TEST := mmdebstrap dbus-daemon qemu-system-x86 e2fsprogs mount iproute2 \
-	nftables procps libcap2-bin openssl \
+	nftables procps libcap2-bin openssl dpkg-dev debhelper lintian \
 	python3-minimal python3-yaml python3-cryptography perl valgrind
 
 # ---- sources by name, per archive; a program is its main.c and archives ----
@@ -96,11 +97,11 @@ TESTS_UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/t
 TESTS_NETNS := $(addprefix $(BUILD)/tests/netns/,killswitch routing)
 
 .PHONY: all help deps demo demo-clean check check-unit check-san check-netns check-node \
-	check-vm check-fleet check-long lint lint-fast install clean tests bench
+	check-vm check-fleet check-long lint lint-fast install clean tests bench deb
 all: $(addprefix $(BUILD)/,$(PROGRAMS)) $(call lib,$(ARCHIVES))
 
 help:
-	@echo "targets: all deps demo check check-{unit,san,netns,node,vm,fleet,long} lint install clean"
+	@echo "targets: all deps deb demo check check-{unit,san,netns,node,vm,fleet,long} lint install clean"
 
 # garboard-agent must never link libssl: it has no business with TLS.
 $(BUILD)/garboard-agent: $(BUILD)/agent/main.o $(call lib,agent spec proto common)
@@ -148,6 +149,7 @@ PROVE := CMOCKA_MESSAGE_OUTPUT=TAP BUILD=$(BUILD) prove --failures
 check: deps
 	$(MAKE) all tests lint
 	$(MAKE) BUILD=$(BUILD)/san SAN=address,undefined tests
+	$(MAKE) deb
 	CMOCKA_MESSAGE_OUTPUT=TAP BUILD=$(BUILD) tests/prove-all
 check-unit: all tests
 	$(PROVE) -e '' $(TESTS_UNIT)
@@ -155,9 +157,9 @@ check-san:
 	$(MAKE) BUILD=$(BUILD)/san SAN=address,undefined check-unit
 check-netns: all tests
 	$(PROVE) tests/netns/*.t
-check-node: all tests
+check-node: all tests deb
 	$(PROVE) tests/node/*.t
-check-vm: all
+check-vm: all deb
 	$(PROVE) tests/vm/*.t
 # Everything at real intervals and every pair of faults; takes hours.
 check-long: check
@@ -180,7 +182,7 @@ lint: lint-fast all
 	tests/lint/tidy.sh "$(filter-out -DGARBOARD_VERSION=%,$(CPPFLAGS))"
 	tests/lint/man.sh
 
-include tests/standin/build.mk tests/fleet/build.mk tests/fuzz/build.mk tests/bench/build.mk
+include tests/standin/build.mk tests/fleet/build.mk tests/fuzz/build.mk tests/bench/build.mk debian/build.mk
 
 D := $(DESTDIR)$(PREFIX)
 install: all
@@ -188,13 +190,14 @@ install: all
 	install -D -m 755 $(BUILD)/garboard-agent $D/sbin/garboard-agent
 	install -D -m 755 $(BUILD)/garboard-link $D/lib/garboard/garboard-link
 	install -D -m 755 $(BUILD)/garboard-lockdown $D/sbin/garboard-lockdown
-	install -D -m 644 -t $D/lib/systemd/system units/*.service units/*.socket
+	install -D -m 644 -t $(DESTDIR)$(UNITDIR) units/*.service units/*.socket
 	install -D -m 644 -t $D/lib/sysusers.d units/sysusers.d/garboard.conf
 	install -D -m 644 -t $D/lib/tmpfiles.d units/tmpfiles.d/*.conf
+	install -D -m 644 -t $(DESTDIR)/etc/iproute2/rt_protos.d units/rt_protos.d/garboard.conf
 	for m in $(wildcard man/*.[1-8]); do \
 		install -D -m 644 $$m $D/share/man/man$${m##*.}/$${m##*/}; done
 
 clean:
 	rm -rf $(BUILD)
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) -path '*/deb' -prune -o -type f -name '*.d' -print 2>/dev/null)

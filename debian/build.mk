@@ -1,0 +1,3 @@
+# `make deb`: the packages, in build/deb, and lintian's judgement (debian/mkdeb).
+deb:
+	debian/mkdeb $(BUILD)/deb
