@@ -98,7 +98,7 @@ like "$before" '198\.51\.100\.64/28' "for its sources"
 
 # What nft sees from now on: an upgrade must not take anything away, even for
 # a moment.
-on sh -c 'nft monitor destroy >/run/destroyed 2>&1 & echo $! >/run/monitor'
+on sh -c 'stdbuf -oL nft monitor destroy >/run/destroyed 2>&1 & echo $! >/run/monitor'
 
 # ---- upgrade ----
 
