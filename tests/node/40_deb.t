@@ -134,7 +134,7 @@ out=$(pkg dpkg -P garboard-agent) || diag "$out"
 is "$(status garboard-agent)" "" "a purge"
 like "$out" 'armed state of vpn stays in /var/lib/garboard/ours/killswitch' \
 	"says that the armed state stays" || diag "$out"
-is "$(on find /var/lib/garboard /etc/garboard /var/lib/garboard-link -type f)" \
+is "$(on find /var/lib/garboard /etc/garboard /var/lib/garboard-link -type f 2>/dev/null)" \
 	/var/lib/garboard/ours/killswitch "and leaves that alone"
 not_ok "what was persisted is gone" on test -e /etc/sysctl.d/90-garboard.conf
 stands "the kill-switch still stands"
