@@ -165,12 +165,6 @@ check-vm: all deb
 check-long: check
 	GARBOARD_LONG=1 $(MAKE) check-netns check-node check-vm check-fleet
 
-demo: deps
-	$(MAKE) all $(BUILD)/tests/k3s
-	BUILD=$(BUILD) tests/demo/demo
-demo-clean:
-	BUILD=$(BUILD) tests/demo/demo clean
-
 lint-fast:
 	tests/lint/includes.sh
 	tests/lint/sizes.sh
@@ -182,7 +176,7 @@ lint: lint-fast all
 	tests/lint/tidy.sh "$(filter-out -DGARBOARD_VERSION=%,$(CPPFLAGS))"
 	tests/lint/man.sh
 
-include tests/standin/build.mk tests/fleet/build.mk tests/fuzz/build.mk tests/bench/build.mk debian/build.mk
+include tests/standin/build.mk tests/fleet/build.mk tests/fuzz/build.mk tests/bench/build.mk debian/build.mk tests/demo/build.mk
 
 D := $(DESTDIR)$(PREFIX)
 install: all

@@ -56,8 +56,9 @@ out=$(pkg dpkg -i /x/agent.deb) ||
 	bail "does not install: $out"
 is "$(status garboard-agent)" installed "the agent's package installs"
 is "$(on sh -c 'for u in garboard-agent.service garboard-link.service \
+	garboard-lockdown.service \
 	garboard-agent-link.socket garboard-agent-status.socket; do
-	systemctl is-enabled $u; done | sort | uniq -c | xargs')" "4 enabled" \
+	systemctl is-enabled $u; done | sort | uniq -c | xargs')" "5 enabled" \
 	"its units are enabled"
 is "$(on systemctl is-active garboard-agent.service garboard-agent-link.socket \
 	garboard-agent-status.socket | xargs)" "active active active" \
@@ -65,7 +66,8 @@ is "$(on systemctl is-active garboard-agent.service garboard-agent-link.socket \
 is "$(prop garboard-link ConditionResult)" no "the link waits for a bundle"
 is "$(on sh -c 'stat -c %a:%U /var/lib/garboard /etc/garboard/bundle; id -un garboard' |
 	xargs)" "700:root 700:root garboard" "directories and the user are there"
-is "$(on sh -c 'for p in /usr/sbin/garboard-agent /usr/lib/garboard/garboard-link; do
+is "$(on sh -c 'for p in /usr/sbin/garboard-agent /usr/sbin/garboard-lockdown \
+	/usr/lib/garboard/garboard-link; do
 	ldd $p; done | grep -c "not found"')" 0 "every library is a dependency"
 like "$(on garboard-agent version)" "$version" "it says its version"
 like "$(on ip -details route show table all proto garboard 2>&1; echo $?)" '^0$' \
