@@ -26,6 +26,7 @@ struct session {
 	struct orders *orders;
 	struct upward upward;
 	bool up, enrolling, said_down;
+	bool need_enrol;		/* the link has no certificate */
 	uint64_t counter;		/* of reports and heartbeats */
 	char peer[PEER_TEXT_MAX];
 	bool carried;			/* the endpoint, when last looked */
@@ -39,11 +40,17 @@ struct session_params session_params_default(void)
 					.heartbeat = 10 * USEC_PER_SEC };
 }
 
+/* Connected by a certificate: only so does the coordinator listen. */
+static bool is_member(const struct session *s)
+{
+	return s->up && s->env.state->enrolled && !s->need_enrol;
+}
+
 const char *session_state(const struct session *s)
 {
 	if (!s || !link_sock_is_connected(s->link))
 		return "no link";
-	if (s->up && s->env.state->enrolled)
+	if (is_member(s))
 		return "up";
 	return s->enrolling && !s->env.state->enrolled ?
 		       "waiting for approval" :
@@ -98,7 +105,7 @@ static int on_gather(sd_event_source *source, uint64_t due, void *userdata)
 
 	(void)source;
 	(void)due;
-	if (s->up && s->env.state->enrolled)
+	if (is_member(s))
 		send_report(s);
 	return 0;
 }
@@ -133,7 +140,7 @@ static int on_heartbeat(sd_event_source *source, uint64_t due, void *userdata)
 
 	(void)source;
 	(void)due;
-	if (!s->up || !s->env.state->enrolled)
+	if (!is_member(s))
 		return 0;
 	up = up_new(UP_HEARTBEAT);
 	if (up) {
@@ -191,8 +198,8 @@ static void enrol(struct session *s, const uint8_t *csr, size_t size)
 		return;
 	}
 	(void)up_free(up);
-	/* A renewal answers the session; a first enrolment its request. */
-	if (!s->env.state->enrolled)
+	/* A renewal answers the session; any other enrolment its request. */
+	if (!s->env.state->enrolled || s->need_enrol)
 		orders_expect_enrolment(s->orders, digest);
 	if (!s->enrolling && !s->env.state->enrolled) {
 		key_public(s->env.report_key, public_key);
@@ -226,7 +233,7 @@ static void begin(struct session *s)
 	uint8_t nonce[UP_NONCE_SIZE];
 	struct up *up;
 
-	if (!s->env.state->enrolled || key_random(nonce, sizeof(nonce)) < 0)
+	if (!is_member(s) || key_random(nonce, sizeof(nonce)) < 0)
 		return;
 	if (report_hello(s->env.engine, s->env.state, s->env.host->root, nonce,
 			 &up) < 0)
@@ -262,7 +269,7 @@ static void on_session_down(struct session *s, const uint8_t *body,
 	if (!s->said_down)
 		log_notice("no session with the coordinator: %s", s->peer);
 	s->said_down = true;
-	s->up = false;
+	s->up = s->need_enrol = false;
 }
 
 static int on_stream_result(struct session *s, const uint8_t *body,
@@ -309,9 +316,10 @@ static int on_frame(void *userdata, uint8_t type, const uint8_t *body,
 		enrol(s, body, size);
 		return 0;
 	case FRAME_NEED_ENROL:
-		if (s->env.state->enrolled)
+		if (s->env.state->enrolled && !s->need_enrol)
 			log_warning("the link has lost its certificate; "
 				    "asking for another under the same key");
+		s->need_enrol = true;
 		return 0;
 	case FRAME_ENVELOPE:
 	case FRAME_STATEMENT:
@@ -333,7 +341,7 @@ static void on_connected(void *userdata, bool up)
 {
 	struct session *s = userdata;
 
-	s->up = false;
+	s->up = s->need_enrol = false;
 	s->enrolling = false;
 	(void)snprintf(s->peer, sizeof(s->peer), "%s",
 		       up ? "" : "garboard-link is not connected");

@@ -13,6 +13,7 @@
 #include "coordinator/conn.h"
 #include "coordinator/enroll_rules.h"
 #include "coordinator/fleet.h"
+#include "coordinator/fleet_internal.h"
 #include "coordinator/journal.h"
 #include "coordinator/leaf.h"
 #include "coordinator/signer.h"
@@ -33,6 +34,7 @@ struct applicant {
 	struct conn *conn;
 	struct up *request;	/* NULL until a verified one came */
 	uint8_t binding[ENVELOPE_BINDING_SIZE];
+	uint8_t node_id[ENVELOPE_ID_SIZE];	/* zero: not yet a node */
 	bool queued;		/* to be judged in the next turn */
 	bool issued;
 	uint8_t *answer;	/* an encoded order, until it is sent */
@@ -251,7 +253,6 @@ static int new_row(const struct looked_up *l, const struct up_enrol *req,
 /* Only after the commit: what a node was given is never forgotten. */
 static int send_answer(struct enroll *e, struct applicant *a, struct fault *f)
 {
-	static const uint8_t nobody[ENVELOPE_ID_SIZE];
 	_cleanup_free_ uint8_t *bytes = NULL;
 	uint64_t epoch, sequence;
 	size_t n = 0;
@@ -260,7 +261,7 @@ static int send_answer(struct enroll *e, struct applicant *a, struct fault *f)
 	r = fleet_sequence(e->fleet, &epoch, &sequence, f);
 	if (r < 0)
 		return r;
-	r = signer_order(e->signer, nobody, epoch, sequence, a->binding,
+	r = signer_order(e->signer, a->node_id, epoch, sequence, a->binding,
 			 a->answer, a->answer_size, &bytes, &n, f);
 	if (r < 0)
 		return r;
@@ -382,12 +383,32 @@ static void enqueue(struct applicant *a)
 
 /* ---- connections ---- */
 
+/* A node that lost only its certificate; its requests are no replays. */
+static int check_known(struct enroll *e, const struct envelope_header *h,
+		       struct fleet_node *known, const char *peer,
+		       struct fault *f)
+{
+	struct store_node *row = &known->row;
+
+	if (envelope_compare(row->up_epoch, row->up_sequence, h->epoch,
+			     h->sequence) != ENVELOPE_NEXT)
+		return fault_set(f, -EBADMSG, peer,
+				 "a request of node %s that was sent before "
+				 "(replay)", row->name);
+	row->up_epoch = h->epoch;
+	row->up_sequence = h->sequence;
+	fleet_touch(e->fleet, known);
+	return 0;
+}
+
 /* The key is inside: possession is proved before anything else is used. */
 static int read_request(struct applicant *a, const uint8_t *bytes, size_t size,
 			struct fault *f)
 {
 	struct envelope_expect expect = { .direction = ENVELOPE_UP };
+	static const uint8_t nobody[ENVELOPE_ID_SIZE];
 	const char *peer = conn_peer(a->conn);
+	struct fleet_node *known;
 	enum envelope_reason reason;
 	uint8_t digest[32];
 	struct envelope e;
@@ -405,13 +426,20 @@ static int read_request(struct applicant *a, const uint8_t *bytes, size_t size,
 				 "no certificate and no request for one");
 	memcpy(expect.cluster_id, signer_cluster_id(a->enroll->signer), 16);
 	memcpy(expect.public_key, a->request->enrol.report_key, 32);
+	known = fleet_by_key(a->enroll->fleet, expect.public_key);
+	if (known && memcmp(e.header.node_id, nobody, sizeof(nobody)) != 0)
+		memcpy(expect.node_id, known->row.id, sizeof(expect.node_id));
 	reason = envelope_verify(bytes, size, &expect, &e);
 	if (reason != ENVELOPE_OK)
 		return fault_set(f, -EBADMSG, peer, "%s",
 				 envelope_reason_text(reason));
+	r = known ? check_known(a->enroll, &e.header, known, peer, f) : 0;
+	if (r < 0)
+		return r;
 	r = key_sha256(e.payload, e.header.length, digest);
 	if (r < 0)
 		return fault_errno(f, r, peer, "cannot hash");
+	memcpy(a->node_id, expect.node_id, sizeof(a->node_id));
 	memcpy(a->binding, digest, sizeof(a->binding));
 	return 0;
 }

@@ -102,8 +102,6 @@ static void send_csr(struct link *l)
 	struct fault f = FAULT_INIT;
 	size_t size = 0;
 
-	if (!l->cred.cert_pem)
-		(void)agent_conn_send(l->agent, FRAME_NEED_ENROL, NULL, 0);
 	if (cred_csr(&l->cred, &der, &size, &f) < 0)
 		log_error("no certificate request: %s", f.text);
 	else
@@ -185,6 +183,9 @@ static void begin_session(struct link *l, struct tls_conn *conn)
 	l->last_up = clock_boottime();
 	l->said[0] = '\0';
 	(void)ip_endpoint_format(&l->peer, text);
+	/* First, so that an enrolled agent does not greet as a member. */
+	if (!l->cred.cert_pem)
+		(void)agent_conn_send(l->agent, FRAME_NEED_ENROL, NULL, 0);
 	(void)agent_conn_send(l->agent, FRAME_SESSION_UP, text, strlen(text));
 	log_info("session with %s", text);
 	status(l->cred.cert_pem ? "connected" : enrolling);

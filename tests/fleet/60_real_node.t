@@ -70,6 +70,18 @@ node_pids="$node_pids $link_pid"
 is "$(ctl wait 1 20)" 1 "a new link connects with the certificate it has"
 like "$(ctl facts server-1 10)" "^0 " "and orders pass"
 
+# A power cut between the agent's identity and the link's certificate.
+kill "$link_pid"; wait "$link_pid" 2>/dev/null
+rm "$dir/server-1/link/tls.crt"
+wait_until 5 eval '[ "$(logged_times "server-1: disconnected")" -ge 2 ]'
+GARBOARD_BUNDLE=$dir/b1 GARBOARD_LINK_SOCKET=$dir/server-1/run/link.sock \
+	GARBOARD_LINK_STATE=$dir/server-1/link GARBOARD_LINK_BACKOFF_BASE_MS=50 \
+	GARBOARD_LINK_BACKOFF_CAP_MS=200 "$BUILD/garboard-link" >>"$dir/server-1/link.log" 2>&1 &
+link_pid=$!
+node_pids="$node_pids $link_pid"
+is "$(ctl wait 1 20)" 1 "an enrolled node whose link lost its certificate gets another" || show server-1
+like "$(ctl facts server-1 10)" "^0 " "and obeys as before"
+
 serve_stop KILL
 serve_start
 is "$(ctl wait 1 20)" 1 "the node finds a restarted coordinator"

@@ -401,8 +401,8 @@ static void enrolment(void **state)
 
 	start(x);
 	UNTIL(x, find(&x->agent_in, FRAME_CSR));
-	assert_int_equal(x->agent_in.v[0].type, FRAME_SESSION_UP);
-	assert_int_equal(x->agent_in.v[1].type, FRAME_NEED_ENROL);
+	assert_int_equal(x->agent_in.v[0].type, FRAME_NEED_ENROL);
+	assert_int_equal(x->agent_in.v[1].type, FRAME_SESSION_UP);
 	assert_int_equal(tls_peer(x->peers[0].conn)->kind, PKI_NONE);
 	/* Verbatim, both ways, of any content. */
 	send_agent(x, FRAME_LINK_ENVELOPE, "\0request\xff", 9);

@@ -237,6 +237,30 @@ static void enrolment_is_asked_for(void **state)
 	up_free(up);
 }
 
+/* Its identity was kept, the link's certificate was not: a power cut. */
+static void an_enrolled_node_asks_again(void **state)
+{
+	struct up *up;
+
+	(void)state;
+	open_session(true);
+	say(FRAME_NEED_ENROL, "", 0);
+	say(FRAME_SESSION_UP, "x", 1);
+	say(FRAME_CSR, "csr-der", 7);
+	assert_int_equal(wait_frames(2), 0);
+	up = opened(1);
+	assert_int_equal(up->kind, UP_ENROL);	/* no Hello: nobody listens */
+	up_free(up);
+	assert_string_equal(session_state(session), "down");
+	say(FRAME_SESSION_DOWN, "again", 5);
+	say(FRAME_SESSION_UP, "x", 1);
+	assert_int_equal(wait_frames(3), 0);
+	up = opened(2);
+	assert_int_equal(up->kind, UP_HELLO);
+	up_free(up);
+	assert_string_equal(session_state(session), "up");
+}
+
 /* TL: whatever a hostile link sends, it is only ever disconnected. */
 static void garbage_closes_the_peer(void **state)
 {
@@ -346,6 +370,7 @@ int main(void)
 		SESSION(orders_answer_the_nonce_of_this_session),
 		cmocka_unit_test_setup_teardown(enrolment_is_asked_for,
 						begin_unenrolled, end_session),
+		SESSION(an_enrolled_node_asks_again),
 		SESSION(garbage_closes_the_peer),
 		SESSION(frames_of_the_other_side_are_refused),
 		SESSION(status_is_read_back),
