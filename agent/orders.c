@@ -193,7 +193,9 @@ static void log_outcome(const struct order_job *job)
 					"order";
 
 	if (res->code == RESULT_DONE) {
-		if (job->order && order_row(job->order->kind)->changes)
+		/* A secret that leaves the node is as good as a change. */
+		if (job->order && (order_row(job->order->kind)->changes ||
+				   job->order->kind == ORDER_READ_CREDENTIAL))
 			log_notice("%s done%s%s", name, *res->text ? ": " : "",
 				   res->text);
 		return;
