@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "proto/envelope.h"
@@ -274,7 +275,8 @@ int frame_writer_fd(struct frame_writer *w, int fd)
 	while (!frame_writer_empty(w)) {
 		const uint8_t *data;
 		size_t size = frame_writer_peek(w, &data);
-		ssize_t n = write(fd, data, size);
+		/* A peer that is gone is an error, not the end of us. */
+		ssize_t n = send(fd, data, size, MSG_NOSIGNAL);
 
 		if (n < 0 && errno == EINTR)
 			continue;

@@ -113,7 +113,7 @@ bool frame_writer_empty(const struct frame_writer *w);
 size_t frame_writer_peek(const struct frame_writer *w, const uint8_t **ret_data);
 void frame_writer_consumed(struct frame_writer *w, size_t n);
 
-/* 0: all is out. 1: wait for writable. Negative errno. */
+/* To a socket. 0: all is out. 1: wait for writable. Negative errno. */
 int frame_writer_fd(struct frame_writer *w, int fd);
 
 /*

@@ -191,6 +191,21 @@ static void over_a_socket(void **state)
 	assert_int_equal(close(fds[1]), 0);
 }
 
+static void a_peer_that_is_gone_is_an_error(void **state)
+{
+	struct frame_writer w;
+	int pair[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	frame_writer_init(&w, FRAME_CONTROL);
+	assert_int_equal(frame_writer_put(&w, FRAME_REQUEST, "{}", 2), 0);
+	(void)close(pair[1]);
+	assert_int_equal(frame_writer_fd(&w, pair[0]), -EPIPE);
+	(void)close(pair[0]);
+	frame_writer_done(&w);
+}
+
 static void writer_is_bounded(void **state)
 {
 	uint8_t *big = calloc(1, ENVELOPE_MAX);
@@ -261,6 +276,7 @@ int main(void)
 		cmocka_unit_test(a_reader_of_its_own_limit),
 		cmocka_unit_test(handler_stops_the_feed),
 		cmocka_unit_test(over_a_socket),
+		cmocka_unit_test(a_peer_that_is_gone_is_an_error),
 		cmocka_unit_test(writer_is_bounded),
 		cmocka_unit_test(garbage),
 		cmocka_unit_test(lists),
