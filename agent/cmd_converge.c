@@ -223,16 +223,16 @@ static void print_json(const struct converge_result *r, bool check)
 		const struct converge_entry *e = &r->v[i];
 
 		json_open(&j, NULL, '{');
-		json_string(&j, "resource", resource_name(e->resource));
-		json_string(&j, "key", e->key);
-		json_string(&j, "result", kinds[e->kind]);
+		json_text(&j, "resource", resource_name(e->resource));
+		json_text(&j, "key", e->key);
+		json_text(&j, "result", kinds[e->kind]);
 		if (e->kind == CONVERGE_CHANGED)
-			json_string(&j, "op", change_op_name(e->op));
+			json_text(&j, "op", change_op_name(e->op));
 		else
-			json_string(&j, "state", item_state_name(e->state));
-		json_string(&j, "have", e->have);
-		json_string(&j, "want", e->want);
-		json_string(&j, "reason", e->reason);
+			json_text(&j, "state", item_state_name(e->state));
+		json_text(&j, "have", e->have);
+		json_text(&j, "want", e->want);
+		json_text(&j, "reason", e->reason);
 		json_close(&j, '}');
 	}
 	json_close(&j, ']');

@@ -87,7 +87,7 @@ void json_close(struct json *j, char bracket)
 	j->comma = true;
 }
 
-void json_string(struct json *j, const char *key, const char *value)
+void json_text(struct json *j, const char *key, const char *value)
 {
 	begin(j, key);
 	put_text(j, value);

@@ -24,7 +24,7 @@ void json_init(struct json *j);
 /* `key` NULL inside arrays and at the top. */
 void json_open(struct json *j, const char *key, char bracket); /* { or [ */
 void json_close(struct json *j, char bracket);			/* } or ] */
-void json_string(struct json *j, const char *key, const char *value);
+void json_text(struct json *j, const char *key, const char *value);
 void json_number(struct json *j, const char *key, uint64_t value);
 void json_bool(struct json *j, const char *key, bool value);
 

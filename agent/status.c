@@ -19,11 +19,11 @@ static void put_items(struct json *j, const struct item_list *items)
 		const struct item *it = &items->v[i];
 
 		json_open(j, NULL, '{');
-		json_string(j, "key", it->key);
-		json_string(j, "state", item_state_name(it->state));
-		json_string(j, "have", it->have);
-		json_string(j, "want", it->want);
-		json_string(j, "reason", it->reason);
+		json_text(j, "key", it->key);
+		json_text(j, "state", item_state_name(it->state));
+		json_text(j, "have", it->have);
+		json_text(j, "want", it->want);
+		json_text(j, "reason", it->reason);
 		json_close(j, '}');
 	}
 	json_close(j, ']');
@@ -37,10 +37,10 @@ static void put_changes(struct json *j, const char *key,
 	json_open(j, key, '[');
 	for (i = 0; i < list->n; i++) {
 		json_open(j, NULL, '{');
-		json_string(j, "op", change_op_name(list->v[i].op));
-		json_string(j, "key", list->v[i].key);
-		json_string(j, "have", list->v[i].have);
-		json_string(j, "want", list->v[i].want);
+		json_text(j, "op", change_op_name(list->v[i].op));
+		json_text(j, "key", list->v[i].key);
+		json_text(j, "have", list->v[i].have);
+		json_text(j, "want", list->v[i].want);
 		json_close(j, '}');
 	}
 	json_close(j, ']');
@@ -52,16 +52,16 @@ static void put_resource(struct json *j, enum resource_id id,
 	char text[FAULT_OBJECT_MAX + FAULT_TEXT_MAX + 4];
 
 	json_open(j, NULL, '{');
-	json_string(j, "name", resource_name(id));
-	json_string(j, "mode", mode_name(r->mode));
-	json_string(j, "state", r->looked ?
+	json_text(j, "name", resource_name(id));
+	json_text(j, "mode", mode_name(r->mode));
+	json_text(j, "state", r->looked ?
 		    item_state_name(item_list_worst(r->items)) : "unobservable");
 	json_bool(j, "settled", r->settled);
 	json_bool(j, "contended", r->contended);
-	json_string(j, "writer", r->writer);
+	json_text(j, "writer", r->writer);
 	json_number(j, "repairs", r->repairs);
 	json_number(j, "proof_age_usec", r->proof_age);
-	json_string(j, "fault", r->fault->err ?
+	json_text(j, "fault", r->fault->err ?
 		    fault_str(r->fault, text, sizeof(text)) : "");
 	put_items(j, r->items);
 	put_changes(j, "pending", r->plan);
@@ -88,15 +88,15 @@ static void put_k3s(struct json *j, const struct k3s *k, bool withhold)
 	if (!k || k3s_status_copy(k, &s) < 0)
 		return;
 	json_open(j, "k3s", '{');
-	json_string(j, "unit", s.unit_state);
+	json_text(j, "unit", s.unit_state);
 	json_number(j, "restarts", s.restarts);
-	json_string(j, "version", s.version);
+	json_text(j, "version", s.version);
 	json_bool(j, "has_data", s.has_data);
 	json_bool(j, "unit_foreign", s.unit_foreign);
 	json_bool(j, "lines_withheld", withhold);
 	json_open(j, "last_lines", '[');
 	for (i = 0; !withhold && i < s.last_lines.n; i++)
-		json_string(j, NULL, s.last_lines.v[i]);
+		json_text(j, NULL, s.last_lines.v[i]);
 	json_close(j, ']');
 	json_close(j, '}');
 	k3s_status_done(&s);
@@ -109,19 +109,19 @@ static void put_node(struct json *j, const struct status_input *in)
 
 	if (in->state->enrolled)
 		format_hex(in->state->node_id, 16, id);
-	json_string(j, "version", GARBOARD_VERSION);
-	json_string(j, "node", d && *d->node ? d->node : in->state->node_name);
-	json_string(j, "node_id", id);
-	json_string(j, "cluster", in->cluster);
+	json_text(j, "version", GARBOARD_VERSION);
+	json_text(j, "node", d && *d->node ? d->node : in->state->node_name);
+	json_text(j, "node_id", id);
+	json_text(j, "cluster", in->cluster);
 	json_bool(j, "enrolled", in->state->enrolled);
 	json_bool(j, "revoked", in->state->revoked);
-	json_string(j, "session", in->session);
-	json_string(j, "peer", in->peer);
-	json_string(j, "fingerprint", in->fingerprint);
+	json_text(j, "session", in->session);
+	json_text(j, "peer", in->peer);
+	json_text(j, "fingerprint", in->fingerprint);
 	json_number(j, "epoch", in->state->epoch);
 	json_number(j, "sequence", in->state->sequence);
 	json_number(j, "starts", in->state->starts);
-	json_string(j, "state_fault", in->state_fault);
+	json_text(j, "state_fault", in->state_fault);
 	json_bool(j, "carries_endpoint",
 		  d && facts_carries(&d->cluster.endpoint));
 }
@@ -138,9 +138,9 @@ static void put_verdict(struct json *j, const struct status_input *in,
 	verdict_make(&vi, &v);
 	json_open(j, "health", '{');
 	json_number(j, "code", v.code);
-	json_string(j, "name", verdict_name(v.code));
-	json_string(j, "text", v.text);
-	json_string(j, "perfdata", v.perfdata);
+	json_text(j, "name", verdict_name(v.code));
+	json_text(j, "text", v.text);
+	json_text(j, "perfdata", v.perfdata);
 	json_close(j, '}');
 }
 
