@@ -131,18 +131,26 @@ static void arm(struct server *s, usec when)
 	(void)sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
 }
 
+/* Silence has less time while it keeps others out: a herd is faster. */
+static usec patience(const struct server *s, const struct young *y)
+{
+	return s->n_young < SERVER_YOUNG_MAX ?
+		       y->until :
+		       y->until - (SERVER_YOUNG_TIME - SERVER_YOUNG_FULL);
+}
+
 static int on_timer(sd_event_source *source, uint64_t now, void *userdata)
 {
 	struct server *s = userdata;
 	struct young *y;
 
 	(void)source;
-	while ((y = TAILQ_FIRST(&s->young)) && y->until <= now)
+	while ((y = TAILQ_FIRST(&s->young)) && patience(s, y) <= now)
 		conn_close(y->conn, -ETIMEDOUT,
 			   "no handshake and no frame in time");
 	pause_accept(s, s->n_young >= SERVER_YOUNG_MAX);
 	if (y)
-		arm(s, y->until);
+		arm(s, patience(s, y));
 	return 0;
 }
 
@@ -241,6 +249,7 @@ static int on_listen(sd_event_source *source, int fd, uint32_t revents,
 	for (int i = 0; i < ACCEPT_TURN && r > 0; i++) {
 		if (s->n_young >= SERVER_YOUNG_MAX) {
 			pause_accept(s, true);
+			arm(s, patience(s, TAILQ_FIRST(&s->young)));
 			return 0;
 		}
 		r = accept_one(s, fd, now);

@@ -19,6 +19,7 @@
 #define SERVER_PORT 7643
 #define SERVER_YOUNG_MAX 512	/* connections that said nothing yet */
 #define SERVER_YOUNG_TIME (10 * USEC_PER_SEC)
+#define SERVER_YOUNG_FULL (4 * USEC_PER_SEC)	/* while others wait outside */
 #define SERVER_LISTEN_MAX 16
 
 struct enroll;

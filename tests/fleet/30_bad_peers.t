@@ -25,6 +25,20 @@ is "$(ctl facts-all)" 4 "two hundred garbage connections disturb nobody"
 few() { [ "$(logged_times '127.0.0.1:[0-9]*: refused: ')" -le 20 ]; }
 ok "and are not told of two hundred times" few
 
+# As many silent connections as there are slots: others wait a moment only.
+waited=$(python3 - "$port" <<'PY'
+import socket, ssl, sys, time
+at = ("127.0.0.1", int(sys.argv[1]))
+ctx = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+ctx.check_hostname, ctx.verify_mode = False, ssl.CERT_NONE
+silent = [socket.create_connection(at) for _ in range(512)]
+t = time.monotonic()
+ctx.wrap_socket(socket.create_connection(at, 30))
+print("soon" if time.monotonic() - t < 6 else "late")
+PY
+)
+is "$waited" soon "silent connections keep nobody out for long"
+
 # A stranger that asks and never listens: its answers are not kept for it.
 python3 - "$port" <<'PY'
 import socket, ssl, sys
