@@ -249,7 +249,7 @@ static usec next_look(const struct unit *u, const struct engine_params *p,
 
 	if (worst == ITEM_PENDING || worst == ITEM_UNOBSERVABLE)
 		gap = rate_doubled(p->retry_base * 10, p->reobserve,
-				   u->attempt);
+				   u->waits);
 	return now + gap;
 }
 
@@ -262,10 +262,12 @@ static void converged(struct unit *u, const struct engine_params *p, usec now)
 	u->in_flight = false;
 	u->fresh = false;
 	u->due = next_look(u, p, now);
+	/* Waiting is no failure: what comes at last is acted on at once. */
+	u->attempt = 0;
 	if (worst == ITEM_PENDING || worst == ITEM_UNOBSERVABLE)
-		u->attempt++;
+		u->waits++;
 	else
-		u->attempt = 0;
+		u->waits = 0;
 	(void)rate_settle(&u->rate, &p->repair, now);
 	if (!u->rate.taken) {
 		u->said_plan = 0;
@@ -284,7 +286,7 @@ static usec must_wait(const struct unit *u, const struct engine_params *p,
 
 	if (u->in_flight)
 		until = u->applied + p->flight;
-	else if (u->attempt)
+	else if (u->attempt && u->tried == plan_digest(&u->plan))
 		until = u->applied + rate_doubled(p->retry_base, p->retry_cap,
 						  u->attempt - 1);
 	if (until > now)
@@ -324,6 +326,7 @@ static bool repair(struct unit *u, const struct desired *want,
 	}
 	u->news = true;
 	u->applied = now;
+	u->tried = plan_digest(&u->plan);
 	/* A one-shot hears only of the end of what it starts. */
 	if (p->oneshot)
 		(void)prepare(u, NULL, want, true);
@@ -348,6 +351,9 @@ static bool repair(struct unit *u, const struct desired *want,
 	u->attempt++;
 	u->due = now + rate_doubled(p->retry_base, p->retry_cap,
 				    u->attempt - 1);
+	/* Another plan than before: the node moved, so the next try is new. */
+	if (u->tried != plan_digest(&u->plan))
+		u->due = now + p->retry_base / 10;
 	return r == 0;
 }
 

@@ -25,6 +25,8 @@ struct unit {
 	usec applied;		/* when apply last ran */
 	usec proof;
 	unsigned int attempt;	/* applies in a row that did not help */
+	uint64_t tried;		/* digest of the plan they were about */
+	unsigned int waits;	/* looks in a row that left something pending */
 	enum mode mode;
 	struct rate rate;
 	uint64_t repairs;

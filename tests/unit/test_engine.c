@@ -77,6 +77,10 @@ static int fake_plan(const struct desired *want, const void *seen,
 	bool ok = strcmp(seen, "right") == 0;
 	int r;
 
+	if (strcmp(seen, "away") == 0)
+		return item_list_add(items, "key", ITEM_PENDING, "", "right",
+				     "not here yet");
+
 	(void)want;
 	(void)fault;
 	r = item_list_add(items, "key", ok ? ITEM_IN_SYNC : ITEM_DRIFTED, seen,
@@ -423,6 +427,56 @@ static void failing_apply_backs_off_and_says_why(void **state)
 	engine_free(e);
 }
 
+/* However long it was away and often looked for: it is acted on at once. */
+static void rt03_what_was_awaited_is_not_delayed(void **state)
+{
+	struct engine *e = make(engine_params_default());
+	usec now = START;
+	int i;
+
+	(void)state;
+	want(e, MODE_ENFORCE);
+	engine_only(e, 1);
+	(void)engine_pass(e, now);
+	assert_string_equal(fakes[0].value, "right");
+	fakes[0].value = "away";
+	for (i = 0; i < 20; i++) {
+		(void)engine_pass(e, now);
+		now += SEC / 100;
+		fakes[0].again(fakes[0].userdata);
+	}
+	fakes[0].value = "here";
+	fakes[0].again(fakes[0].userdata);
+	(void)engine_pass(e, now);
+	assert_string_equal(fakes[0].value, "right");
+	(void)engine_free(e);
+}
+
+/* Backing off is for what did not help, not for a node that moves on. */
+static void another_plan_does_not_wait(void **state)
+{
+	static const char *const moves[] = { "a", "b", "c", "d", "e" };
+	struct engine *e = make(engine_params_default());
+	size_t i;
+
+	(void)state;
+	fakes[0].apply_helps = false;
+	want(e, MODE_ENFORCE);
+	engine_only(e, 1);
+	for (i = 0; i < 5; i++) {
+		fakes[0].value = moves[i];
+		if (i)
+			fakes[0].again(fakes[0].userdata);
+		(void)engine_pass(e, START + i);
+		assert_int_equal(fakes[0].applied, i + 1);
+	}
+	/* The same once more has to wait. */
+	fakes[0].again(fakes[0].userdata);
+	(void)engine_pass(e, START + i);
+	assert_int_equal(fakes[0].applied, i);
+	(void)engine_free(e);
+}
+
 static void unreadable_is_never_repaired(void **state)
 {
 	struct engine *e = make(engine_params_default());
@@ -569,6 +623,8 @@ int main(void)
 		cmocka_unit_test(in_flight_is_waited_for),
 		cmocka_unit_test(in_flight_has_a_deadline),
 		cmocka_unit_test(failing_apply_backs_off_and_says_why),
+		cmocka_unit_test(rt03_what_was_awaited_is_not_delayed),
+		cmocka_unit_test(another_plan_does_not_wait),
 		cmocka_unit_test(unreadable_is_never_repaired),
 		cmocka_unit_test(open_is_tried_again),
 		cmocka_unit_test(later_resources_build_on_earlier),
