@@ -25,7 +25,7 @@ DEPS := build-essential pkg-config git ca-certificates clang clang-tidy \
 	libmnl-dev libnftnl-dev libsystemd-dev libssl-dev libyaml-dev \
 	libsqlite3-dev libcurl4-openssl-dev libjansson-dev libcmocka-dev
 DEPS_TEST := mmdebstrap dbus-daemon qemu-system-x86 e2fsprogs mount iproute2 \
-	nftables procps libcap2-bin openssl dpkg-dev debhelper lintian \
+	nftables procps libcap2-bin openssl openvpn dpkg-dev debhelper lintian \
 	python3-minimal python3-yaml python3-cryptography perl valgrind
 
 # ---- sources by name, per archive; a program is its main.c and archives ----
@@ -53,7 +53,7 @@ AGENT += confdirs ours rootpath stamps wake res/sysctl res/sysctl_files res/sysc
 	res/timezone res/timezone_plan res/timezone_read \
 	res/iscsid res/iscsid_plan res/iscsid_read
 # netlink, kill-switch, routing
-AGENT += nl/nl_notify nl/nl_reply nl/nl_sock nl/rtnl nl/rtnl_msg nl/rtnl_text
+AGENT += nl/conntrack nl/nl_notify nl/nl_reply nl/nl_sock nl/rtnl nl/rtnl_msg nl/rtnl_text
 AGENT += bus/bus bus/systemd1 bus/systemd1_unit bus/timedate1
 AGENT += nl/nft nl/nft_batch nl/nft_diff nl/nft_expr nl/nft_model nl/nft_msg \
 	armed armed_text lockdown_file res/killswitch res/killswitch_plan \
@@ -94,7 +94,7 @@ lib = $(patsubst %,$(BUILD)/lib%.a,$(1))
 
 TESTS_UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 # netns programs share world.c and run by tests/netns/NAME.t
-TESTS_NETNS := $(addprefix $(BUILD)/tests/netns/,killswitch routing)
+TESTS_NETNS := $(addprefix $(BUILD)/tests/netns/,killswitch routing leak)
 
 .PHONY: all help deps demo demo-clean check check-unit check-san check-netns check-node \
 	check-vm check-fleet check-long lint lint-fast install clean tests bench deb
@@ -176,7 +176,7 @@ lint: lint-fast all
 	tests/lint/tidy.sh "$(filter-out -DGARBOARD_VERSION=%,$(CPPFLAGS))"
 	tests/lint/man.sh
 
-include tests/standin/build.mk tests/fleet/build.mk tests/fuzz/build.mk tests/bench/build.mk debian/build.mk tests/demo/build.mk
+include tests/netns/build.mk tests/standin/build.mk tests/fleet/build.mk tests/fuzz/build.mk tests/bench/build.mk debian/build.mk tests/demo/build.mk
 
 D := $(DESTDIR)$(PREFIX)
 install: all

@@ -5,6 +5,7 @@
 #include <linux/fib_rules.h>
 #include <linux/if_addr.h>
 #include <linux/rtnetlink.h>
+#include <net/if_arp.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -117,6 +118,7 @@ int rtnl_link_decode(const struct nlmsghdr *nlh, struct rtnl_link *ret_link)
 		return -EBADMSG;
 	l.index = m->ifi_index;
 	l.flags = m->ifi_flags;
+	l.bare = m->ifi_type == ARPHRD_NONE;
 	mnl_attr_for_each(a, nlh, sizeof(*m)) {
 		r = link_attr(a, &l, &foreign_lower);
 		if (r < 0)

@@ -34,6 +34,7 @@ struct rtnl_link {
 	int master;			/* 0: none */
 	int lower;			/* IFLA_LINK in the same netns; 0 */
 	bool hardware;			/* a device of a bus is behind it */
+	bool bare;			/* ARPHRD_NONE: as tunnels are */
 };
 
 struct rtnl_addr {

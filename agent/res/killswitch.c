@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "agent/nl/conntrack.h"
 #include "agent/nl/nl_notify.h"
 #include "agent/res/killswitch_plan.h"
 #include "agent/res/killswitch_tables.h"
@@ -24,12 +25,18 @@ struct killswitch {
 	bool plain;		/* the kernel has no owner|persist */
 	struct nft_view *view;	/* the last one */
 	unsigned int looks;	/* since all of it was read */
+	bool applied;		/* not the first time any more */
 
 	struct nl_notify *nft_events, *link_events;
 	sd_event_source *nft_source, *link_source;
 	resource_look_again look_again;
 	void *userdata;
 	struct strlist devices;	/* guarded or to be guarded */
+	struct guarded {	/* uplinks by index: names change */
+		int index;
+		char name[IF_NAMESIZE];		/* as the spec calls it */
+	} guarded[DESIRED_UPLINKS_MAX];
+	size_t n_guarded;
 	bool touched;		/* a foreign commit changed our tables */
 	bool moved;		/* a link that matters changed */
 	char writer[WRITER_MAX];
@@ -45,6 +52,7 @@ static int killswitch_open(const struct resource_host *host, void **ret_state,
 	k->state_dir = host->state_dir;
 	k->event = host->event;
 	k->owns = host->event && !host->oneshot;
+	k->plain = host->no_table_owner;
 	*ret_state = k;
 	return 0;
 }
@@ -89,7 +97,57 @@ static void seen_free(void *seen)
 	armed_done(&s->record);
 	(void)nft_view_unref(s->view);
 	free(s->links.v);
+	strlist_done(&s->renamed);
 	free(s);
+}
+
+static const struct guarded *find_guarded(const struct killswitch *k,
+					  int index)
+{
+	size_t i;
+
+	for (i = 0; i < k->n_guarded; i++)
+		if (k->guarded[i].index == index)
+			return &k->guarded[i];
+	return NULL;
+}
+
+static bool is_named(const struct desired *want,
+		     const struct killswitch_seen *s, const char *name)
+{
+	return strlist_has(&want->egress.uplinks, name) ||
+	       (s->record.d && strlist_has(&s->record.d->egress.uplinks, name));
+}
+
+/*
+ * An uplink stays one under another name, and a kernel that hooks by name
+ * lets go of it (FACTS S3): its index is followed until it is gone.
+ */
+static int follow_renamed(struct killswitch *k, const struct desired *want,
+			  struct killswitch_seen *s)
+{
+	struct guarded next[DESIRED_UPLINKS_MAX];
+	size_t n = 0, i;
+	int r = 0;
+
+	for (i = 0; i < s->links.n && n < DESIRED_UPLINKS_MAX; i++) {
+		const struct rtnl_link *l = &s->links.v[i];
+		const struct guarded *old = find_guarded(k, l->index);
+
+		if (is_named(want, s, l->name)) {
+			next[n].index = l->index;
+			(void)memcpy(next[n++].name, l->name, sizeof(l->name));
+		} else if (old && strcmp(old->name, l->name) != 0 &&
+			   is_named(want, s, old->name)) {
+			next[n++] = *old;
+			r = strlist_add(&s->renamed, l->name);
+			if (r < 0)
+				return r;
+		}
+	}
+	(void)memcpy(k->guarded, next, n * sizeof(next[0]));
+	k->n_guarded = n;
+	return 0;
 }
 
 /* Remembers which devices matter, for the events to come. */
@@ -149,6 +207,11 @@ static int killswitch_observe(void *state, const struct desired *want,
 		s->portid = nl_sock_portid(k->nft);
 	}
 	s->own = k->owns && !k->plain;
+	r = s->links_fault.err ? 0 : follow_renamed(k, want, s);
+	if (r < 0) {
+		seen_free(s);
+		return fault_errno(f, r, "killswitch", "observe");
+	}
 	note_devices(k, want, s);
 	*ret_seen = s;
 	return 0;
@@ -312,6 +375,48 @@ static void mark_failed(struct item_list *items, const char *key, int err,
 	it->state = ITEM_BLOCKED;
 }
 
+/*
+ * Whether a class is armed by this, so that flows may be older than that:
+ * the record changes, or there was no table when this process came. A table
+ * that somebody took away meanwhile was back before anything grew old.
+ */
+static bool arms(const struct killswitch *k, const struct change_list *changes)
+{
+	char key[KILLSWITCH_KEY_MAX];
+	const struct change *c;
+
+	if (change_list_find(changes, KILLSWITCH_KEY_RECORD))
+		return true;
+	c = change_list_find(changes, killswitch_key(NFPROTO_INET,
+						     KILLSWITCH_TABLE, key));
+	return !k->applied && c && c->op == CHANGE_ADD;
+}
+
+/* FACTS S7: what conntrack knows outlives the rules it came by. */
+static int forget_flows(struct killswitch *k, const struct desired_egress *e,
+			struct fault *f)
+{
+	int first = 0, r;
+	size_t i, deleted;
+
+	for (i = 0; i < e->n_classes; i++) {
+		const struct desired_class *c = &e->classes[i];
+		struct conntrack_match match = {
+			.pods = &c->pods,
+			.sources = &c->sources,
+			.local = &e->local,
+			.mark = c->mark,
+			.mask = c->mask,
+		};
+
+		r = conntrack_forget(k->nft, &match, &deleted,
+				     first == 0 ? f : NULL);
+		if (r < 0 && first == 0)
+			first = r;
+	}
+	return first;
+}
+
 static int killswitch_apply(void *state, const struct desired *want,
 			    const void *seen,
 			    const struct change_list *changes,
@@ -350,6 +455,12 @@ static int killswitch_apply(void *state, const struct desired *want,
 		if (first == 0)
 			first = r;
 	}
+	if (arms(k, changes)) {
+		r = forget_flows(k, &next.d->egress, f);
+		if (first == 0)
+			first = r;
+	}
+	k->applied = true;
 	armed_done(&next);
 	return first;
 }
@@ -405,7 +516,7 @@ static int on_link_message(const struct nlmsghdr *nlh, void *userdata)
 	struct rtnl_link l;
 
 	if (rtnl_link_decode(nlh, &l) < 0 || strcmp(l.kind, "veth") != 0 ||
-	    strlist_has(&k->devices, l.name))
+	    strlist_has(&k->devices, l.name) || find_guarded(k, l.index))
 		k->moved = true;
 	return 0;
 }

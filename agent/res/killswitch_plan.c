@@ -248,6 +248,8 @@ static int plan_tables(struct plan *p)
 			      "", "", p->seen->links_fault.text);
 	r = killswitch_uplinks(&p->next.d->egress, &p->seen->links,
 			       &p->uplinks);
+	for (i = 0; i < p->seen->renamed.n && r == 0; i++)
+		r = strlist_add(&p->uplinks, p->seen->renamed.v[i]);
 	if (r == 0 && p->next.d->egress.n_classes && p->uplinks.n == 0)
 		r = report(p, CHANGE_SET, "uplinks", ITEM_BLOCKED, "", "",
 			   "no hardware device is here, so raw and bridged "

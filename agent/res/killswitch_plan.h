@@ -13,6 +13,7 @@ struct killswitch_seen {
 	struct fault record_fault;	/* err 0: the record was read */
 	struct rtnl_links links;
 	struct fault links_fault;
+	struct strlist renamed;		/* uplinks under other names now */
 	struct nft_view *view;		/* NULL with a fault */
 	struct fault tables_fault;
 	bool own;		/* tables shall be owned by `portid` */

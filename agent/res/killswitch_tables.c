@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <linux/if_ether.h>
+#include <net/if_arp.h>
 
 #define DNS_PORT 53
 #define DNS_TLS_PORT 853
@@ -180,6 +181,16 @@ static void match_device(struct nft_rule *r, const char *name)
 	nft_rule_cmp(r, NFT_CMP_EQ, padded, sizeof(padded));
 }
 
+/* A wire under the tunnel's name would lead past it: only the bare sort. */
+static void match_tunnel(struct nft_rule *r, const char *name)
+{
+	static const uint16_t bare = ARPHRD_NONE;
+
+	match_device(r, name);
+	nft_rule_meta(r, NFT_META_OIFTYPE);
+	nft_rule_cmp(r, NFT_CMP_EQ, &bare, sizeof(bare));
+}
+
 static void match_protocol(struct nft_rule *r, uint8_t protocol)
 {
 	nft_rule_meta(r, NFT_META_L4PROTO);
@@ -319,12 +330,22 @@ static bool has_set(const struct build *b, const char *kind, int af,
 static const int families[] = { AF_INET, AF_INET6 };
 #define FAMILIES (sizeof(families) / sizeof(families[0]))
 
-static void pass_device(struct build *b, const char *chain, const char *name)
+static void pass_loopback(struct build *b, const char *chain)
 {
 	struct nft_rule *r = rule(b, chain);
 
 	if (r) {
-		match_device(r, name);
+		match_device(r, "lo");
+		pass(r);
+	}
+}
+
+static void pass_tunnel(struct build *b, const char *chain, const char *name)
+{
+	struct nft_rule *r = rule(b, chain);
+
+	if (r) {
+		match_tunnel(r, name);
 		pass(r);
 	}
 }
@@ -342,7 +363,7 @@ static void pass_resolvers(struct build *b, const char *chain,
 		r = rule(b, chain);
 		if (!r)
 			return;
-		match_device(r, tunnel);
+		match_tunnel(r, tunnel);
 		match_destination(b, r, families[i], set);
 		pass(r);
 	}
@@ -439,13 +460,13 @@ static void class_chain(struct build *b, const struct desired_egress *egress,
 	if (c->gateway && c->tunnel < egress->n_tunnels)
 		tunnel = egress->tunnels[c->tunnel].name;
 	if (!is_netdev(b->t)) {
-		pass_device(b, chain, "lo");
+		pass_loopback(b, chain);
 		if (tunnel)
 			pass_resolvers(b, chain, c, tunnel);
 	}
 	drop_dns(b, chain);
 	if (!is_netdev(b->t) && tunnel)
-		pass_device(b, chain, tunnel);
+		pass_tunnel(b, chain, tunnel);
 	pass_local(b, chain);
 	pass_neighbours(b, chain);
 	pass_dhcp(b, chain);

@@ -72,6 +72,7 @@ struct resource_host {
 	const char *root;	/* "" in production */
 	const char *state_dir;	/* "/var/lib/garboard": what is ours */
 	bool oneshot;		/* ends at once: nothing may need it to live */
+	bool no_table_owner;	/* as if the kernel had none (before 6.9) */
 };
 
 /* "Look again" (carries no data); may be called from any event source. */

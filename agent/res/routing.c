@@ -96,6 +96,10 @@ static int see_tunnel(struct routing *t, const struct desired_tunnel *d,
 		seen->link.index = 0;
 	else if (r < 0)
 		return r;
+	/* A wire of that name leads past the tunnel, not into it. */
+	seen->impostor = seen->link.index && !seen->link.bare;
+	if (seen->impostor)
+		seen->link.index = 0;
 	if (seen->link.index) {
 		struct rtnl_route_filter filter = {
 			.table = RT_TABLE_MAIN,

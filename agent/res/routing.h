@@ -2,7 +2,7 @@
  * routing.h - the resource that steers egress classes into their tunnels.
  *
  * On a gateway of a class it owns, by protocol number RTNL_PROTO_GARBOARD:
- * rules that send the tunnel's own address, the class's sources and its
+ * rules that send the tunnel's own address, the class's pods, sources and
  * mark to the tunnel's table, and in that table the default through the
  * tunnel, an unreachable default behind it that is always there (RT-03),
  * and "throw" for every local prefix, which leaves those to the main table

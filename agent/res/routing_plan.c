@@ -188,6 +188,10 @@ static int report_tunnel(struct plan *p, const struct desired_tunnel *t)
 		return item_list_add(p->items, key, ITEM_PENDING, "", "up",
 				     "its address was never seen, so nothing "
 				     "is steered yet");
+	if (seen && seen->impostor)
+		return item_list_add(p->items, key, ITEM_BLOCKED, "another",
+				     "up", "a device that is no tunnel has "
+				     "its name: nothing is sent there");
 	if (!seen || !seen->link.index)
 		return item_list_add(p->items, key, ITEM_PENDING, "away", "up",
 				     "there is no such device: its traffic is "

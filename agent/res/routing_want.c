@@ -258,6 +258,9 @@ static void add_class_rules(struct build *b, uint8_t family,
 
 	for (i = 0; i < c->sources.n; i++)
 		add_source(b, family, PRIORITY_SOURCE, &c->sources.v[i]);
+	/* So that their way stays closed when somebody takes the tables. */
+	for (i = 0; i < c->pods.n; i++)
+		add_source(b, family, PRIORITY_SOURCE, &c->pods.v[i]);
 	if (c->mask == 0)
 		return;
 	rule.mark = c->mark;

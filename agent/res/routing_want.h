@@ -11,6 +11,7 @@
 struct routing_tunnel {
 	char name[IF_NAMESIZE];
 	struct rtnl_link link;		/* index 0: not there */
+	bool impostor;			/* what has its name is no tunnel */
 	struct rtnl_addrs addrs;
 };
 

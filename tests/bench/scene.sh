@@ -28,8 +28,7 @@ ip link set eno1 up
 ip addr add 192.0.2.11/24 dev eno1
 ip addr add 2001:db8::11/64 dev eno1 nodad
 ip route add default via 192.0.2.1
-ip link add wg0 type veth peer name far2
-ip link set far2 up
+ip tuntap add dev wg0 mode tun
 ip link set wg0 up
 ip addr add 10.64.0.2/32 dev wg0
 ip addr add fd64::2/128 dev wg0 nodad
