@@ -45,7 +45,7 @@ AGENT += blobs child facts k3s k3s_config k3s_files k3s_lines k3s_work \
 	lease neigh_probe orders orders_blob orders_k3s orders_node orders_table \
 	orders_trust power state state_fields state_results statefile upward
 # verbs, the socket of the link, reports, status
-AGENT += cmd cmd_disarm lock cmd_converge cmd_reset_identity cmd_run cmd_status converge json \
+AGENT += cmd cmd_disarm lock cmd_converge cmd_converge_go cmd_reset_identity cmd_run cmd_status converge converge_go json \
 	link_sock report session sockets status status_client status_sock verdict
 # the host's own resources: sysctl, modules, timezone, iscsid; D-Bus
 AGENT += confdirs ours rootpath stamps wake res/sysctl res/sysctl_files res/sysctl_plan \
@@ -71,7 +71,7 @@ COORD += store store_schema store_nodes store_enroll store_log journal signer le
 	json_bytes control control_ops control_client control_calls control_spawn \
 	$(addprefix cli/,options target output verbs init serve spec enroll bundle \
 	version node node_json status up kubeconfig)
-PROGRAMS := garboard-agent garboard-link garboard-lockdown garboard
+PROGRAMS := garboard-agent garboard-agentd garboard-link garboard-lockdown garboard
 
 LIBS_common :=
 # libcrypto comes first: its own 4,000 symbols are looked up in this order.
@@ -103,8 +103,11 @@ all: $(addprefix $(BUILD)/,$(PROGRAMS)) $(call lib,$(ARCHIVES))
 help:
 	@echo "targets: all deps deb demo check check-{unit,san,netns,node,vm,fleet,long} lint install clean"
 
-# garboard-agent must never link libssl: it has no business with TLS.
-$(BUILD)/garboard-agent: $(BUILD)/agent/main.o $(call lib,agent spec proto common)
+# The front: unreached.o stands for libsystemd, which is not linked.
+$(BUILD)/garboard-agent: $(call objs,agent/front/main agent/front/unreached) $(call lib,agent spec proto common)
+	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ -lmnl -lnftnl $(LIBS_spec)
+# garboard-agentd must never link libssl: it has no business with TLS.
+$(BUILD)/garboard-agentd: $(BUILD)/agent/main.o $(call lib,agent spec proto common)
 	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_proto) $(LIBS_agent) $(LIBS_spec)
 $(BUILD)/garboard-link: $(BUILD)/agent/link/main.o $(call lib,link tls proto common)
 	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_proto) $(LIBS_tls) -lsystemd
@@ -182,7 +185,7 @@ D := $(DESTDIR)$(PREFIX)
 install: all
 	install -D -m 755 $(BUILD)/garboard $D/bin/garboard
 	install -D -m 755 $(BUILD)/garboard-agent $D/sbin/garboard-agent
-	install -D -m 755 $(BUILD)/garboard-link $D/lib/garboard/garboard-link
+	install -D -m 755 -t $D/lib/garboard $(BUILD)/garboard-agentd $(BUILD)/garboard-link
 	install -D -m 755 $(BUILD)/garboard-lockdown $D/sbin/garboard-lockdown
 	install -D -m 644 -t $(DESTDIR)$(UNITDIR) units/*.service units/*.socket
 	install -D -m 644 -t $D/lib/sysusers.d units/sysusers.d/garboard.conf

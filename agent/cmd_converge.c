@@ -3,15 +3,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/cmd.h"
+#include "agent/cmd_converge.h"
 #include "agent/converge.h"
 #include "agent/json.h"
-#include "agent/orders.h"
-#include "agent/state.h"
 #include "common/cleanup.h"
-#include "proto/keys.h"
 #include "spec/derive.h"
 #include "spec/spec.h"
 
@@ -144,29 +143,6 @@ static int from_spec(const struct options *o, struct desired **ret_desired,
 	return r;
 }
 
-static int from_disk(const struct options *o, struct desired **ret_desired,
-		     struct fault *f)
-{
-	struct node_state state;
-	int r;
-
-	key_init();
-	if (access(o->state_dir, F_OK) < 0)
-		return fault_set(f, -ENOENT, o->state_dir,
-				 "no desired state was ever accepted here; "
-				 "give one with --spec");
-	r = state_load(o->state_dir, clock_boottime(), &state, NULL);
-	if (r < 0)
-		return fault_errno(f, r, o->state_dir, "cannot be read");
-	r = orders_stored_desired(&state, ret_desired, f);
-	state_done(&state);
-	if (r > 0)
-		return fault_set(f, -ENOENT, o->state_dir,
-				 "no desired state was ever accepted here; "
-				 "give one with --spec");
-	return r;
-}
-
 /* ---- what is printed ---- */
 
 static void print_line(const struct converge_entry *e)
@@ -252,7 +228,15 @@ static int exit_code(const struct converge_result *r, const struct options *o)
 	return CMD_OK;
 }
 
-int cmd_converge(int argc, char **argv)
+/* Can it be read twice, here and by the other program? */
+static bool is_file(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) < 0 || S_ISREG(st.st_mode);
+}
+
+int cmd_converge_by(int argc, char **argv, const struct converge_way *way)
 {
 	struct options o = { .state_dir = CMD_STATE_DIR, .only = UINT32_MAX };
 	struct converge_params p = { .deadline = DEADLINE,
@@ -266,7 +250,10 @@ int cmd_converge(int argc, char **argv)
 
 	if (parse_options(argc, argv, &o) < 0)
 		return cmd_usage("converge");
-	r = o.spec ? from_spec(&o, &desired, &f) : from_disk(&o, &desired, &f);
+	if (!way->stored && (!o.spec || !is_file(o.spec)))
+		return CMD_ELSEWHERE;
+	r = o.spec ? from_spec(&o, &desired, &f) :
+		     way->stored(o.state_dir, &desired, &f);
 	if (r < 0) {
 		if (f.err)
 			(void)fprintf(stderr, "garboard-agent: %s\n",
@@ -276,7 +263,9 @@ int cmd_converge(int argc, char **argv)
 	p.check = o.check;
 	p.only = o.only;
 	p.state_dir = o.state_dir;
-	r = converge(&p, desired, &result, &f);
+	r = way->converge(&p, desired, &result, &f);
+	if (r > 0)
+		return CMD_ELSEWHERE;
 	if (r < 0) {
 		(void)fprintf(stderr, "garboard-agent: %s\n",
 			      fault_str(&f, text, sizeof(text)));
@@ -289,4 +278,11 @@ int cmd_converge(int argc, char **argv)
 	r = exit_code(&result, &o);
 	converge_result_done(&result);
 	return r;
+}
+
+int cmd_look(int argc, char **argv)
+{
+	static const struct converge_way way = { NULL, converge_look };
+
+	return cmd_converge_by(argc, argv, &way);
 }

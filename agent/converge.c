@@ -1,16 +1,11 @@
 #include "agent/converge.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/bus/bus.h"
-#include "common/cleanup.h"
-
-#define BUS_SOCKET "/run/dbus/system_bus_socket"
-#define BUS_PATIENCE (3 * USEC_PER_SEC)
+#include "agent/converge_look.h"
 
 /* ---- the result ---- */
 
@@ -191,9 +186,43 @@ static void count(struct converge_result *r)
 	}
 }
 
-/* ---- the two goes ---- */
+int converge_conclude(const struct engine *first, const struct engine *second,
+		      uint32_t mask, bool check, struct converge_result *r)
+{
+	struct engine_report a, b = { 0 };
+	size_t i;
+	int err = 0;
 
-static struct engine_params one_shot(bool check)
+	engine_report(first, 0, &a);
+	if (second)
+		engine_report(second, 0, &b);
+	for (i = 0; err == 0 && i < RESOURCE_MAX; i++) {
+		bool again = mask & (UINT32_C(1) << i);
+
+		if (a.v[i].present)
+			err = conclude_one(again ? &b.v[i] : &a.v[i], i,
+					   check, r);
+	}
+	count(r);
+	return err;
+}
+
+int converge_remember(const struct engine *e, struct converge_result *r)
+{
+	struct engine_report report;
+	size_t i;
+	int err = 0;
+
+	engine_report(e, 0, &report);
+	for (i = 0; err == 0 && i < RESOURCE_MAX; i++)
+		if (report.v[i].present && report.v[i].mode == MODE_ENFORCE)
+			err = add_changes(r, i, report.v[i].plan);
+	return err;
+}
+
+/* ---- the first look ---- */
+
+struct engine_params converge_params(bool check)
 {
 	struct engine_params p = engine_params_default();
 
@@ -215,13 +244,9 @@ static bool is_unsure(const struct engine_resource *r)
 	return r->fault->err != 0;
 }
 
-/*
- * The resources that need the second go, a bit each: all of them if there
- * is something to do, else those of which D-Bus could tell more.
- */
-static uint32_t left(const struct engine *e, const struct converge_params *p)
+uint32_t converge_left(const struct engine *e, const struct converge_params *p)
 {
-	bool has_bus = access(BUS_SOCKET, F_OK) == 0;
+	bool has_bus = access(CONVERGE_BUS_SOCKET, F_OK) == 0;
 	struct engine_report report;
 	uint32_t mask = 0;
 	size_t i;
@@ -240,134 +265,15 @@ static uint32_t left(const struct engine *e, const struct converge_params *p)
 	return mask;
 }
 
-static int remember_plans(const struct engine *e, struct converge_result *r)
+int converge_first(const struct resource_host *bare,
+		   const struct converge_params *p, struct desired *desired,
+		   struct engine **ret_engine, struct fault *f)
 {
-	struct engine_report report;
-	size_t i;
-	int err = 0;
-
-	engine_report(e, 0, &report);
-	for (i = 0; err == 0 && i < RESOURCE_MAX; i++)
-		if (report.v[i].present && report.v[i].mode == MODE_ENFORCE)
-			err = add_changes(r, i, report.v[i].plan);
-	return err;
-}
-
-static int wait_for_bus(sd_event *event, struct bus *bus)
-{
-	usec until = clock_boottime() + BUS_PATIENCE;
-	int r = 0;
-
-	if (access(BUS_SOCKET, F_OK) < 0)
-		return 0;	/* a machine without D-Bus: go on without */
-	while (r >= 0 && !bus_is_up(bus) && clock_boottime() < until)
-		r = sd_event_run(event, until - clock_boottime());
-	return r < 0 ? r : 0;
-}
-
-static int drive(struct engine *e, sd_event *event, usec deadline)
-{
-	usec until = clock_boottime() + deadline;
-	int r = 0;
-
-	for (;;) {
-		usec now = clock_boottime(), next = engine_pass(e, now);
-
-		if (engine_settled(e) || now >= until)
-			return 0;
-		if (next > until)
-			next = until;
-		r = sd_event_run(event, next > now ? next - now : 0);
-		if (r < 0)
-			return r;
-	}
-}
-
-static int second_go(const struct converge_params *p, struct desired *desired,
-		     uint32_t mask, struct resource_host *host,
-		     struct engine **ret_engine, struct fault *f)
-{
-	struct engine_params ep = one_shot(p->check);
+	struct engine_params ep = converge_params(true);
 	struct engine *e = NULL;
 	int err;
 
-	err = bus_new(host->event, NULL, &host->bus, f);
-	if (err == 0)
-		err = wait_for_bus(host->event, host->bus);
-	if (err == 0 && !bus_is_up(host->bus))
-		host->bus = bus_free(host->bus);
-	if (err == 0)
-		err = engine_new(host, p->registry, &ep, &e);
-	if (err < 0) {
-		(void)desired_free(desired);
-		return err;
-	}
-	engine_only(e, mask);
-	engine_set_desired(e, desired);
-	*ret_engine = e;
-	return drive(e, host->event, p->deadline);
-}
-
-static void block_sigchld(void)
-{
-	sigset_t block;
-
-	(void)sigemptyset(&block);
-	(void)sigaddset(&block, SIGCHLD);
-	(void)sigprocmask(SIG_BLOCK, &block, NULL);
-}
-
-/* `first` has looked; its desired state moves on if there is more to do. */
-static int go_on(const struct converge_params *p, struct engine *first,
-		 struct resource_host *host, struct converge_result *r,
-		 struct fault *f)
-{
-	struct engine_report a, b = { 0 };
-	struct engine *second = NULL;
-	uint32_t mask = left(first, p);
-	size_t i;
-	int err = 0;
-
-	if (mask) {
-		block_sigchld();
-		err = remember_plans(first, r);
-		if (err == 0)
-			err = sd_event_new(&host->event);
-		if (err >= 0)
-			err = second_go(p, engine_take_desired(first), mask,
-					host, &second, f);
-	}
-	engine_report(first, 0, &a);
-	if (second)
-		engine_report(second, 0, &b);
-	for (i = 0; err == 0 && i < RESOURCE_MAX; i++) {
-		bool again = mask & (UINT32_C(1) << i);
-
-		if (a.v[i].present)
-			err = conclude_one(again ? &b.v[i] : &a.v[i], i,
-					   p->check, r);
-	}
-	count(r);
-	(void)engine_free(second);
-	(void)bus_free(host->bus);
-	(void)sd_event_unref(host->event);
-	return err;
-}
-
-int converge(const struct converge_params *p, struct desired *desired,
-	     struct converge_result *ret_result, struct fault *f)
-{
-	struct resource_host host = { .root = p->root,
-				      .state_dir = p->state_dir,
-				      .oneshot = true };
-	/* The first engine opens its resources without a loop and a bus. */
-	struct resource_host bare = host;
-	struct engine_params ep = one_shot(true);
-	struct converge_result r = { 0 };
-	struct engine *e = NULL;
-	int err;
-
-	err = engine_new(&bare, p->registry, &ep, &e);
+	err = engine_new(bare, p->registry, &ep, &e);
 	if (err < 0) {
 		(void)desired_free(desired);
 		return fault_errno(f, err, "converge", "cannot start");
@@ -375,12 +281,33 @@ int converge(const struct converge_params *p, struct desired *desired,
 	engine_only(e, p->only);
 	engine_set_desired(e, desired);
 	(void)engine_pass(e, clock_boottime());
-	err = go_on(p, e, &host, &r, f);
+	*ret_engine = e;
+	return 0;
+}
+
+int converge_look(const struct converge_params *p, struct desired *desired,
+		  struct converge_result *ret_result, struct fault *f)
+{
+	struct resource_host bare = { .root = p->root,
+				      .state_dir = p->state_dir,
+				      .oneshot = true };
+	struct converge_result r = { 0 };
+	struct engine *e = NULL;
+	bool more;
+	int err;
+
+	err = converge_first(&bare, p, desired, &e, f);
+	if (err < 0)
+		return err;
+	more = converge_left(e, p) != 0;
+	if (!more)
+		err = converge_conclude(e, NULL, 0, p->check, &r);
 	(void)engine_free(e);
 	if (err < 0) {
 		converge_result_done(&r);
 		return fault_errno(f, err, "converge", "cannot go on");
 	}
-	*ret_result = r;
-	return 0;
+	if (!more)
+		*ret_result = r;
+	return more;
 }

@@ -40,6 +40,14 @@ struct converge_result {
 	bool unobservable;	/* something could not be told */
 };
 
+/*
+ * The look alone. 1: that is not all, there is something to do or D-Bus
+ * could tell more, and converge() has to; nothing was changed and there is
+ * no result. Takes `desired`.
+ */
+int converge_look(const struct converge_params *p, struct desired *desired,
+		  struct converge_result *ret_result, struct fault *f);
+
 /* Takes `desired`. The result is released by converge_result_done(). */
 int converge(const struct converge_params *p, struct desired *desired,
 	     struct converge_result *ret_result, struct fault *f);

@@ -29,7 +29,7 @@ converge() { # ARGS...
 	out=$("$AGENT" converge --spec "$SPEC" --state-dir "$STATE" "$@" 2>&1)
 }
 
-echo 1..5
+echo 1..8
 converge
 check a12_second_run_changes_nothing '^[0-9]+ ok, 0 changed, '
 converge --check
@@ -42,3 +42,17 @@ out=$(nft list tables)
 check a13_check_changed_nothing '^table inet garboard$'
 converge
 check a12_only_what_was_taken_away_comes_back '^[0-9]+ ok, 1 changed, '
+
+# The front does what one look answers; for the rest it becomes garboard-agentd.
+alone=$(mktemp -d)
+trap 'rm -rf "$alone"' EXIT
+cp "$AGENT" "$alone/"
+whole=$AGENT AGENT=$alone/garboard-agent
+converge
+check the_front_suffices_when_nothing_is_to_do '^[0-9]+ ok, 0 changed, '
+nft delete table netdev garboard_egress_eno1
+converge
+check the_front_changes_nothing_itself 'garboard-agentd: No such file'
+AGENT=$whole
+out=$("$AGENT" converge --spec /dev/stdin --state-dir "$STATE" 2>&1 < <(cat "$SPEC"))
+check a_spec_from_a_pipe_is_read_once '^[0-9]+ ok, 1 changed, '

@@ -29,9 +29,10 @@ wait_for() { # SECONDS CMD...
 	done
 }
 
-on mkdir -p /etc/sysusers.d /etc/tmpfiles.d /usr/sbin
+on mkdir -p /etc/sysusers.d /etc/tmpfiles.d /usr/sbin /usr/lib/garboard
 "$lab" cp server-1 "$build/garboard-agent" /usr/sbin/garboard-agent
-on chmod 755 /usr/sbin/garboard-agent
+"$lab" cp server-1 "$build/garboard-agentd" /usr/lib/garboard/garboard-agentd
+on chmod 755 /usr/sbin/garboard-agent /usr/lib/garboard/garboard-agentd
 for u in garboard-agent.service garboard-agent-link.socket garboard-agent-status.socket; do
 	"$lab" cp server-1 "$top/units/$u" "/etc/systemd/system/$u"
 done

@@ -16,7 +16,8 @@ at_exit 'rm -rf --one-file-system "$tmp"'
 at_exit '"$lab" down'
 mkdir "$tmp/x"
 "$lab" up 1 --tie $$ --bind "$tmp/x:/x" \
-	--bind "$agent:/usr/sbin/garboard-agent:ro" >"$tmp/up" 2>&1 ||
+	--bind "$agent:/usr/sbin/garboard-agent:ro" \
+	--bind "${agent}d:/usr/lib/garboard/garboard-agentd:ro" >"$tmp/up" 2>&1 ||
 	bail "no lab: $(cat "$tmp/up")"
 
 on() { "$lab" exec server-1 "$@"; }

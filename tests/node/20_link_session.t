@@ -5,7 +5,7 @@
 
 [ "$(id -u)" = 0 ] || skip_all "needs root"
 top=$(cd "$(dirname "$0")/../.." && pwd)
-for p in garboard garboard-agent garboard-link; do
+for p in garboard garboard-agent garboard-agentd garboard-link; do
 	[ -x "$top/${BUILD:-build}/$p" ] || skip_all "$p is not built"
 done
 [ -n "${K3S:-}" ] || [ -x "$top/${BUILD:-build}/tests/k3s" ] ||

@@ -120,6 +120,20 @@ static const struct resource *const registry[RESOURCE_MAX] = {
 	[RESOURCE_SYSCTL] = &fake,
 };
 
+static int look(bool check, struct converge_result *ret)
+{
+	struct converge_params p = { .check = check,
+				     .only = UINT32_MAX,
+				     .root = "",
+				     .state_dir = "/nonexistent",
+				     .registry = registry };
+	struct desired *d = desired_new();
+	struct fault f = FAULT_INIT;
+
+	d->modes[RESOURCE_SYSCTL] = MODE_ENFORCE;
+	return converge_look(&p, d, ret, &f);
+}
+
 static struct converge_result go(bool check, enum mode mode)
 {
 	struct converge_params p = { .check = check,
@@ -160,6 +174,34 @@ static void nothing_to_do_is_one_look(void **state)
 	assert_int_equal(w.watched, 0);
 	assert_int_equal(r.count[CONVERGE_OK], 2);
 	assert_int_equal(r.n, 2);
+	converge_result_done(&r);
+}
+
+static void a_look_suffices_when_nothing_is_to_do(void **state)
+{
+	struct converge_result r;
+
+	(void)state;
+	w = (struct world){ .a = "right", .b = "right" };
+	assert_int_equal(look(false, &r), 0);
+	assert_int_equal(r.count[CONVERGE_OK], 2);
+	assert_int_equal(r.n, 2);
+	converge_result_done(&r);
+}
+
+static void a_look_leaves_what_is_to_do(void **state)
+{
+	struct converge_result r = { .n = 77 };
+
+	(void)state;
+	w = (struct world){ .a = "wrong", .b = "right" };
+	assert_int_equal(look(false, &r), 1);
+	assert_int_equal(r.n, 77);
+	assert_int_equal(w.applied, 0);
+	/* What would be done can be said without doing it. */
+	assert_int_equal(look(true, &r), 0);
+	assert_int_equal(entry(&r, "a")->kind, CONVERGE_CHANGED);
+	assert_int_equal(w.applied, 0);
 	converge_result_done(&r);
 }
 
@@ -305,6 +347,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_to_do_is_one_look),
+		cmocka_unit_test(a_look_suffices_when_nothing_is_to_do),
+		cmocka_unit_test(a_look_leaves_what_is_to_do),
 		cmocka_unit_test(a12_check_lists_and_changes_nothing),
 		cmocka_unit_test(changes_are_made_and_named),
 		cmocka_unit_test(what_fails_is_left_with_its_reason),

@@ -13,7 +13,7 @@ if [ "$(id -u)" != 0 ]; then
 	exit 0
 fi
 mkdir "$tmp/payload"
-cp "$build/garboard-agent" "$tmp/payload/"
+cp "$build/garboard-agent" "$build/garboard-agentd" "$tmp/payload/"
 cp "$here/guest-run" "$tmp/payload/run"
 cp "$here/guest-node.yaml" "$tmp/payload/node.yaml"
 if ! "$here/boot" "$tmp/payload" "$tmp/out" 400 >"$tmp/boot.log" 2>&1; then
