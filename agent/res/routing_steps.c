@@ -34,7 +34,7 @@ static const char *device_name(const struct routing_seen *seen, int index)
 
 static struct routing_step *add_step(struct list *l)
 {
-	struct routing_step *v;
+	struct routing_step *v, *grown;
 
 	if (l->err < 0)
 		return NULL;
@@ -42,15 +42,16 @@ static struct routing_step *add_step(struct list *l)
 		l->err = -E2BIG;
 		return NULL;
 	}
-	v = l->steps->v;
-	if (l->steps->n % STEPS_ROOM == 0)
-		v = reallocarray(v, l->steps->n + STEPS_ROOM, sizeof(*v));
-	if (!v) {
-		l->err = -ENOMEM;
-		return NULL;
+	if (l->steps->n % STEPS_ROOM == 0) {
+		grown = reallocarray(l->steps->v, l->steps->n + STEPS_ROOM,
+				     sizeof(*grown));
+		if (!grown) {
+			l->err = -ENOMEM;
+			return NULL;
+		}
+		l->steps->v = grown;
 	}
-	l->steps->v = v;
-	v += l->steps->n++;
+	v = &l->steps->v[l->steps->n++];
 	(void)memset(v, 0, sizeof(*v));
 	return v;
 }
