@@ -6,7 +6,8 @@
 
 const struct command commands[] = {
 	{ "run",
-	  "[--state-dir DIR] [--run-dir DIR] [--bundle FILE] [--debug]",
+	  "[--state-dir DIR] [--run-dir DIR] [--bundle FILE] "
+	  "[--trial SECONDS] [--debug]",
 	  "keep this node as desired (what the service runs)" },
 	{ "converge",
 	  "[--check] [--exit-code] [--spec FILE [--node NAME]] "

@@ -13,6 +13,7 @@
 
 #include "agent/armed.h"
 #include "agent/cmd.h"
+#include "agent/lockdown_keep.h"
 #include "agent/lock.h"
 #include "common/parse.h"
 
@@ -82,6 +83,10 @@ static int set_class(int argc, char **argv,
 			       o.class_name, argv[0], (unsigned int)getuid(),
 			       reason);
 	r = lock_nudge(o.state_dir);
+	/* With no agent to do it, the next boot must know all the same. */
+	if (r < 0 && lockdown_keep(o.state_dir, NULL, &f) < 0)
+		(void)fprintf(stderr, "garboard-agent: %s\n",
+			      fault_str(&f, text, sizeof(text)));
 	(void)printf("class %s: %s; %s\n", o.class_name,
 		     strcmp(argv[0], "arm") == 0 ? "armed" : "disarmed",
 		     r == 0 ? "the agent was told" :

@@ -21,17 +21,21 @@
 #include "agent/sockets.h"
 #include "agent/state.h"
 #include "agent/status.h"
+#include "agent/trial.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/parse.h"
 #include "common/trim.h"
 #include "proto/keys.h"
 
 #define LINK_USER "garboard"
+#define TRIAL_SECONDS_MAX 3600
 #define REST_AFTER (10 * USEC_PER_SEC)
 
 struct options {
 	const char *state_dir, *run_dir, *bundle;
+	usec trial;
 };
 
 /* Everything the running agent is; known to this file alone (H8). */
@@ -48,6 +52,7 @@ struct agent {
 	char fingerprint[KEY_FINGERPRINT_TEXT];
 	struct engine *engine;
 	struct k3s *k3s;
+	struct trial *trial;
 	struct session *session;
 	struct status_sock *status;
 };
@@ -56,6 +61,7 @@ static void on_news(void *userdata)
 {
 	struct agent *a = userdata;
 
+	trial_look(a->trial);
 	session_news(a->session);
 }
 
@@ -76,6 +82,7 @@ static void fill_status(void *userdata, struct status_input *ret_input)
 		.engine = a->engine,
 		.state = &a->state,
 		.k3s = a->k3s,
+		.trial = a->trial,
 		.cluster = a->has_bundle ? a->bundle.cluster : "",
 		.session = a->has_bundle ? session_state(a->session) :
 					   "no bundle",
@@ -93,6 +100,7 @@ static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si,
 	(void)s;
 	if (si->ssi_signo == SIGHUP) {
 		engine_look_again(a->engine);
+		trial_look(a->trial);
 		return 0;
 	}
 	return sd_event_exit(a->event, 0);
@@ -174,17 +182,13 @@ static void keep_armed(struct agent *a)
 	struct armed record = ARMED_INIT;
 	struct fault f = FAULT_INIT;
 	struct desired *d;
-	size_t i;
 	int r = armed_load(a->state.dir, &record, &f);
 	bool armed = r < 0 || record.found;
 
 	armed_done(&record);
-	d = armed ? desired_new() : NULL;
+	d = armed ? trial_nothing_desired() : NULL;
 	if (!d)
 		return;
-	for (i = 0; i < RESOURCE_MAX; i++)
-		if (i != RESOURCE_KILLSWITCH && i != RESOURCE_ROUTING)
-			d->modes[i] = MODE_OFF;
 	log_warning("no desired state, but armed classes: they stay closed");
 	engine_set_desired(a->engine, d);
 }
@@ -204,7 +208,19 @@ static void restore(struct agent *a)
 		keep_armed(a);
 }
 
-static int start_engine(struct agent *a, struct fault *f)
+static int start_trial(struct agent *a, usec time, struct fault *f)
+{
+	struct trial_env env = { .event = a->event, .state = &a->state,
+				 .engine = a->engine, .time = time };
+	int r = trial_new(&env, &a->trial, f);
+
+	/* The file of the next boot, before anything is applied. */
+	trial_look(a->trial);
+	return r;
+}
+
+static int start_engine(struct agent *a, const struct options *o,
+			struct fault *f)
 {
 	struct engine_params p = engine_params_default();
 	int r;
@@ -224,6 +240,9 @@ static int start_engine(struct agent *a, struct fault *f)
 	k3s_set_install(a->k3s, &a->state.install);
 	engine_on_change(a->engine, on_news, a);
 	restore(a);
+	r = start_trial(a, o->trial, f);
+	if (r < 0)
+		return r;
 	r = engine_attach(a->engine);
 	return r < 0 ? fault_errno(f, r, "engine", "not started") : 0;
 }
@@ -238,6 +257,7 @@ static int start_session(struct agent *a, int fd, struct fault *f)
 		.bundle = &a->bundle,
 		.engine = a->engine,
 		.k3s = a->k3s,
+		.trial = a->trial,
 		.report_key = a->report_key,
 		.seal_key = a->seal_key,
 		.link_uid = pw ? pw->pw_uid : 0,
@@ -271,6 +291,7 @@ static void agent_done(struct agent *a)
 {
 	(void)status_sock_free(a->status);
 	(void)session_free(a->session);
+	(void)trial_free(a->trial);
 	(void)k3s_free(a->k3s);
 	(void)bus_unlisten(a->listener);
 	/* Last, and it leaves everything standing (H41). */
@@ -292,13 +313,21 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{ "state-dir", required_argument, NULL, 's' },
 		{ "run-dir", required_argument, NULL, 'r' },
 		{ "bundle", required_argument, NULL, 'b' },
+		{ "trial", required_argument, NULL, 't' },
 		{ "debug", no_argument, NULL, 'd' },
 		{ NULL, 0, NULL, 0 },
 	};
+	uint64_t seconds;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1)
 		switch (c) {
+		case 't':
+			if (parse_u64(optarg, TRIAL_SECONDS_MAX,
+				      &seconds) < 0 || seconds == 0)
+				return -EINVAL;
+			o->trial = seconds * USEC_PER_SEC;
+			break;
 		case 's':
 			o->state_dir = optarg;
 			break;
@@ -336,7 +365,8 @@ static void rest_later(sd_event *event)
 
 int cmd_run(int argc, char **argv)
 {
-	struct options o = { CMD_STATE_DIR, "/run/garboard", CMD_BUNDLE };
+	struct options o = { CMD_STATE_DIR, "/run/garboard", CMD_BUNDLE,
+			     TRIAL_TIME };
 	struct agent a = { .lock = -1 };
 	struct fault f = FAULT_INIT;
 	char text[FAULT_OBJECT_MAX + FAULT_TEXT_MAX + 4];
@@ -349,7 +379,7 @@ int cmd_run(int argc, char **argv)
 	if (r == 0)
 		r = load_state(&a, &o, &f);
 	if (r == 0)
-		r = start_engine(&a, &f);
+		r = start_engine(&a, &o, &f);
 	if (r == 0)
 		r = start_sockets(&a, &o, &f);
 	if (r == 0) {

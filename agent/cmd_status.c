@@ -75,6 +75,11 @@ static void print_node(const struct status_doc *d)
 	(void)printf("orders    epoch %s, sequence %s; desired state %s\n",
 		     get(d, "epoch"), get(d, "sequence"),
 		     get(d, "generation"));
+	if (strcmp(get(d, "trial.state"), "on trial") == 0 ||
+	    strcmp(get(d, "trial.state"), "taken back") == 0)
+		(void)printf("trial     desired state %s: %s\n",
+			     get(d, "trial.generation"),
+			     get(d, "trial.state"));
 	if (*get(d, "state_fault"))
 		(void)printf("state     %s\n", get(d, "state_fault"));
 	if (*get(d, "k3s.unit"))

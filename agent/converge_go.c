@@ -5,6 +5,8 @@
 #include "agent/bus/bus.h"
 #include "agent/converge.h"
 #include "agent/converge_look.h"
+#include "agent/lockdown_keep.h"
+#include "common/log.h"
 
 #define BUS_PATIENCE (3 * USEC_PER_SEC)
 
@@ -72,6 +74,18 @@ static void block_sigchld(void)
 	(void)sigprocmask(SIG_BLOCK, &block, NULL);
 }
 
+/* Before anything is applied, and after: tunnels may have new addresses. */
+static void keep_lockdown(const struct converge_params *p,
+			  const struct desired *d)
+{
+	struct fault f = FAULT_INIT;
+
+	if (p->check || !(p->only & UINT32_C(1) << RESOURCE_KILLSWITCH))
+		return;
+	if (lockdown_keep(p->state_dir, d, &f) < 0)
+		log_error("the file of garboard-lockdown: %s", f.text);
+}
+
 /* `first` has looked; its desired state moves on if there is more to do. */
 static int go_on(const struct converge_params *p, struct engine *first,
 		 struct resource_host *host, struct converge_result *r,
@@ -81,6 +95,7 @@ static int go_on(const struct converge_params *p, struct engine *first,
 	uint32_t mask = converge_left(first, p);
 	int err = 0;
 
+	keep_lockdown(p, engine_desired(first));
 	if (mask) {
 		block_sigchld();
 		err = converge_remember(first, r);
@@ -90,6 +105,8 @@ static int go_on(const struct converge_params *p, struct engine *first,
 			err = second_go(p, engine_take_desired(first), mask,
 					host, &second, f);
 	}
+	if (second)
+		keep_lockdown(p, engine_desired(second));
 	if (err == 0)
 		err = converge_conclude(first, second, mask, p->check, r);
 	(void)engine_free(second);

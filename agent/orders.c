@@ -9,6 +9,7 @@
 
 #include "agent/k3s.h"
 #include "agent/orders_job.h"
+#include "agent/trial.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "proto/envelope.h"
@@ -419,6 +420,7 @@ int orders_receive(struct orders *o, const void *bytes, size_t size,
 	r = state_set_order(s, e.header.epoch, e.header.sequence, f);
 	if (r < 0)
 		return drop(o, DROP_DISK, f);
+	trial_heard(o->env.trial);
 	return start_job(o, &e, digest, bytes, size);
 }
 

@@ -30,6 +30,7 @@
 
 struct k3s;
 struct orders;
+struct trial;
 
 /* What handlers work with; all of it is borrowed and outlives the orders. */
 struct orders_env {
@@ -38,6 +39,7 @@ struct orders_env {
 	struct engine *engine;
 	const struct resource_host *host;
 	struct k3s *k3s;
+	struct trial *trial;	/* may be NULL: nothing is on trial */
 	const struct key *report_key;
 	const struct key *seal_key;
 	/* Sends a frame of FRAME_LINK to the link; -ENOTCONN without one. */
@@ -81,5 +83,8 @@ void orders_stream_result(struct orders *o, const uint8_t stream_id[16],
 int orders_stored_desired(const struct node_state *state,
 			  struct desired **ret_desired,
 			  struct fault *f);
+/* From the bytes of an accepted SetDesired envelope; -EBADMSG. */
+int orders_decode_desired(const void *bytes, size_t size,
+			  struct desired **ret_desired, struct fault *f);
 int orders_restore_desired(const struct node_state *state,
 			   struct engine *engine, struct fault *f);

@@ -13,6 +13,7 @@
 #include "agent/neigh_probe.h"
 #include "agent/orders_job.h"
 #include "agent/power.h"
+#include "agent/trial.h"
 #include "common/cleanup.h"
 #include "proto/desired_wire.h"
 #include "proto/envelope.h"
@@ -30,30 +31,28 @@ int order_set_desired(struct order_job *job, struct fault *f)
 				  "it is meant for node %s, this is %s",
 				  d->node, env->state->node_name);
 	/* On disk before it is in force: a power cut must not undo it. */
-	r = state_put_desired(env->state, job->envelope, job->envelope_size,
-			      f);
+	r = trial_begin(env->trial, d, f);
 	if (r < 0)
 		return r;
+	r = state_put_desired(env->state, job->envelope, job->envelope_size,
+			      f);
+	if (r < 0) {
+		trial_cancel(env->trial);
+		return r;
+	}
 	(void)snprintf(job_result(job)->text, UP_TEXT_MAX,
 		       "generation %" PRIu64, d->generation);
 	engine_set_desired(env->engine, take_ptr(job->order->desired));
 	return JOB_DONE;
 }
 
-int orders_stored_desired(const struct node_state *state,
+int orders_decode_desired(const void *bytes, size_t size,
 			  struct desired **ret_desired, struct fault *f)
 {
-	_cleanup_free_ char *bytes = NULL;
 	struct order *o = NULL;
 	struct envelope e;
-	size_t size;
 	int r;
 
-	r = state_get_desired(state, &bytes, &size, f);
-	if (r == -ENOENT)
-		return 1;
-	if (r < 0)
-		return r;
 	/* Our own disk: its signature was verified when it was accepted. */
 	if (envelope_peek(bytes, size, &e) != ENVELOPE_OK)
 		return fault_set(f, -EBADMSG, "desired", "is no envelope");
@@ -66,6 +65,19 @@ int orders_stored_desired(const struct node_state *state,
 		r = fault_set(f, -EBADMSG, "desired", "is another order");
 	(void)order_free(o);
 	return r;
+}
+
+int orders_stored_desired(const struct node_state *state,
+			  struct desired **ret_desired, struct fault *f)
+{
+	_cleanup_free_ char *bytes = NULL;
+	size_t size;
+	int r;
+
+	r = state_get_desired(state, &bytes, &size, f);
+	if (r == -ENOENT)
+		return 1;
+	return r < 0 ? r : orders_decode_desired(bytes, size, ret_desired, f);
 }
 
 int orders_restore_desired(const struct node_state *state,

@@ -377,6 +377,7 @@ static int make_orders(struct session *s)
 		.engine = s->env.engine,
 		.host = s->env.host,
 		.k3s = s->env.k3s,
+		.trial = s->env.trial,
 		.report_key = s->env.report_key,
 		.seal_key = s->env.seal_key,
 		.send = order_send,

@@ -15,6 +15,7 @@
 #include "proto/keys.h"
 
 struct k3s;
+struct trial;
 struct session;
 
 struct session_params {
@@ -32,6 +33,7 @@ struct session_env {		/* all borrowed */
 	const struct bundle *bundle;
 	struct engine *engine;
 	struct k3s *k3s;
+	struct trial *trial;
 	const struct key *report_key;
 	const struct key *seal_key;
 	uid_t link_uid;

@@ -7,6 +7,7 @@
 #include "agent/facts.h"
 #include "agent/json.h"
 #include "agent/k3s.h"
+#include "agent/trial.h"
 #include "agent/verdict.h"
 #include "common/parse.h"
 
@@ -126,10 +127,23 @@ static void put_node(struct json *j, const struct status_input *in)
 		  d && facts_carries(&d->cluster.endpoint));
 }
 
+static void put_trial(struct json *j, const struct trial_status *t)
+{
+	json_open(j, "trial", '{');
+	json_text(j, "state", t->running ? "on trial" :
+				t->returned ? "taken back" : "none");
+	json_number(j, "generation", t->generation);
+	json_bool(j, "applied", t->applied);
+	json_number(j, "left_usec", t->left);
+	json_close(j, '}');
+}
+
 static void put_verdict(struct json *j, const struct status_input *in,
-			const struct engine_report *report)
+			const struct engine_report *report,
+			const struct trial_status *trial)
 {
 	struct verdict_input vi = { .engine = report,
+				    .trial = trial,
 				    .enrolled = in->state->enrolled,
 				    .session = strcmp(in->session, "up") == 0,
 				    .state_fault = in->state_fault };
@@ -148,15 +162,18 @@ int status_document(const struct status_input *in, usec now, char **ret_text,
 		    size_t *ret_size)
 {
 	struct engine_report report;
+	struct trial_status trial;
 	struct json j;
 
+	trial_status(in->trial, now, &trial);
 	engine_report(in->engine, now, &report);
 	json_init(&j);
 	json_open(&j, NULL, '{');
 	put_node(&j, in);
 	json_bool(&j, "settled", report.settled);
 	json_number(&j, "generation", report.generation);
-	put_verdict(&j, in, &report);
+	put_trial(&j, &trial);
+	put_verdict(&j, in, &report, &trial);
 	put_resources(&j, &report);
 	put_k3s(&j, in->k3s, in->stranger);
 	json_close(&j, '}');

@@ -19,12 +19,14 @@
 #define STATUS_CLIENTS_MAX 16
 
 struct k3s;
+struct trial;
 
 /* What the document is made of; all borrowed. */
 struct status_input {
 	const struct engine *engine;
 	const struct node_state *state;
 	const struct k3s *k3s;		/* may be NULL */
+	const struct trial *trial;	/* may be NULL */
 	const char *cluster;		/* "" without a bundle */
 	const char *session;		/* "up", "down", "waiting for approval" */
 	const char *peer;		/* coordinator address, or why not */

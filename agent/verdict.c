@@ -82,6 +82,18 @@ static void judge(enum resource_id id, const struct engine_resource *r,
 		    *r->writer ? r->writer : "somebody");
 }
 
+static void judge_trial(const struct trial_status *t, struct verdict *v)
+{
+	if (t->running)
+		say(v, VERDICT_OK, "desired state %" PRIu64 " is on trial, "
+		    "%" PRIu64 " s left", t->generation,
+		    t->left / USEC_PER_SEC);
+	else if (t->returned)
+		say(v, VERDICT_WARNING, "desired state %" PRIu64 " was taken "
+		    "back: the coordinator was not heard from under it",
+		    t->generation);
+}
+
 void verdict_make(const struct verdict_input *in, struct verdict *ret_verdict)
 {
 	struct verdict v = { .code = VERDICT_OK };
@@ -109,6 +121,8 @@ void verdict_make(const struct verdict_input *in, struct verdict *ret_verdict)
 		say(&v, VERDICT_WARNING, "not enrolled");
 	else if (!in->session)
 		say(&v, VERDICT_WARNING, "no session with the coordinator");
+	if (in->trial)
+		judge_trial(in->trial, &v);
 	if (!*v.text)
 		say(&v, VERDICT_OK, "%zu items in sync", items);
 	(void)snprintf(v.perfdata, sizeof(v.perfdata),

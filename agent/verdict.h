@@ -4,7 +4,8 @@
  *
  * Critical: protection is not as desired (the kill-switch, in any way), or
  * a proof is too old to count. Warning: anything else that is not as
- * desired, contended, or cannot be told; a broken state file; no session.
+ * desired, contended, or cannot be told; a broken state file; no session;
+ * a desired state that was taken back (trial.h).
  * A resource switched below enforce is named, never silently fine.
  */
 #pragma once
@@ -12,6 +13,7 @@
 #include <stdbool.h>
 
 #include "agent/engine.h"
+#include "agent/trial.h"
 
 #define VERDICT_TEXT_MAX 512
 #define VERDICT_PROOF_MAX (180 * USEC_PER_SEC)	/* three periods */
@@ -28,6 +30,7 @@ struct verdict_input {
 	bool enrolled;
 	bool session;		/* the coordinator is connected */
 	const char *state_fault;	/* of the state files; "" */
+	const struct trial_status *trial;	/* may be NULL */
 };
 
 struct verdict {

@@ -17,6 +17,9 @@
 #include "proto/up.h"
 #include "spec/spec.h"
 
+/* Of one question to nodes that have just taken a state. */
+#define HEAR_TIME (10 * USEC_PER_SEC)
+
 struct node_seen {
 	bool current;		/* has accepted exactly this state */
 	bool settled;		/* and reports that all of it holds */
@@ -278,8 +281,44 @@ static void tell_settled(const struct step_env *env, const struct seen *before,
 	}
 }
 
-static int wait_settled(const struct step_env *env, struct seen *s,
-			bool *told, struct fault *f)
+/*
+ * A state that touches egress is on trial at the node until an order of
+ * ours is read under it (KS-05). So every node that took a state is asked
+ * something: as soon as it says that it has the state, in case the rest of
+ * its baseline takes long, and once more when all of it holds.
+ */
+static int hear(const struct step_env *env, const struct seen *before,
+		const struct seen *now, bool *heard, usec timeout,
+		struct fault *f)
+{
+	struct ask list[CONTROL_ORDERS_MAX];
+	size_t of[CONTROL_ORDERS_MAX];
+	size_t i, n = 0;
+	int r = 0;
+
+	if (env->spec->egress.n_classes == 0)
+		return 0;
+	for (i = 0; i < now->n && n < CONTROL_ORDERS_MAX && r == 0; i++) {
+		if (!in_scope(env, i) || before->v[i].current ||
+		    !now->v[i].current || heard[i])
+			continue;
+		list[n] = (struct ask){ .node = env->spec->nodes[i].name.v,
+					.order = order_new(ORDER_READ_FACTS) };
+		if (!list[n].order)
+			r = -ENOMEM;
+		of[n++] = i;
+	}
+	if (r == 0 && n > 0)
+		r = ask_all(env->control, list, n, timeout, f);
+	for (i = 0; i < n; i++)
+		heard[of[i]] = list[i].err == 0 && list[i].result;
+	ask_done(list, n);
+	return r;
+}
+
+static int wait_settled(const struct step_env *env, const struct seen *before,
+			struct seen *s, bool *told, bool *heard,
+			struct fault *f)
 {
 	usec deadline = clock_boottime() + env->times->settle;
 	const struct node_seen *open;
@@ -294,8 +333,13 @@ static int wait_settled(const struct step_env *env, struct seen *s,
 			return r;
 		tell_settled(env, s, told);
 		open = first_open(env, s, &i);
-		if (!open)
-			return 0;
+		if (!open) {
+			(void)memset(heard, 0, s->n * sizeof(*heard));
+			return hear(env, before, s, heard, env->times->order,
+				    f);
+		}
+		/* One that is cut off by its own state shows as not settled. */
+		(void)hear(env, before, s, heard, HEAR_TIME, NULL);
 		now = clock_boottime();
 		if (now >= deadline)
 			return fault_set(f, -ETIMEDOUT,
@@ -319,21 +363,24 @@ static int apply(const struct step_env *env, const void *seen,
 	const struct seen *before = seen;
 	struct seen s = { .n = before->n };
 	bool *told = calloc(s.n + 1, sizeof(*told));
+	bool *heard = calloc(s.n + 1, sizeof(*heard));
 	int r;
 
 	(void)changes;
 	s.v = calloc(s.n + 1, sizeof(*s.v));
-	if (!s.v || !told) {
+	if (!s.v || !told || !heard) {
 		free(s.v);
 		free(told);
+		free(heard);
 		return -ENOMEM;
 	}
 	memcpy(s.v, before->v, s.n * sizeof(*s.v));
 	r = send_states(env, before, f);
 	if (r == 0)
-		r = wait_settled(env, &s, told, f);
+		r = wait_settled(env, before, &s, told, heard, f);
 	free(s.v);
 	free(told);
+	free(heard);
 	return r;
 }
 

@@ -324,7 +324,8 @@ static void verdicts(void **state)
 		struct change_list none = CHANGE_LIST_INIT;
 		struct fault f = FAULT_INIT;
 		struct engine_report er = { .desired = true };
-		struct verdict_input in = { &er, true, t[i].session, "" };
+		struct verdict_input in = { &er, true, t[i].session, "",
+					    NULL };
 		struct verdict v;
 
 		assert_int_equal(item_list_add(&items, "k", t[i].item, "", "",
