@@ -46,10 +46,29 @@ static void judge(const char *name, const struct kube_members *list,
 		s->voter = true;
 }
 
-static bool known_member(const struct kube_nodes *nodes,
+/*
+ * k3s names its member NODE-XXXXXXXX, hexadecimal. A server that was ended
+ * while it joined votes before its node is registered: it is no stranger.
+ */
+static bool named_after(const char *member, const char *node)
+{
+	size_t n = strlen(node);
+
+	return strncmp(member, node, n) == 0 && member[n] == '-' &&
+	       strlen(member + n + 1) == 8 &&
+	       strspn(member + n + 1, "0123456789abcdef") == 8;
+}
+
+static bool known_member(const struct spec *spec,
+			 const struct kube_nodes *nodes,
 			 const struct kube_member *m)
 {
 	size_t i;
+
+	for (i = 0; i < spec->n_nodes; i++)
+		if (spec->nodes[i].role.v == SPEC_ROLE_SERVER &&
+		    named_after(m->name, spec->nodes[i].name.v))
+			return true;
 
 	for (i = 0; i < nodes->n; i++)
 		if (strcmp(nodes->v[i].etcd_name, m->name) == 0)
@@ -84,7 +103,7 @@ static int read_through(const struct step_env *env, const char *node,
 				m->voters++;
 			/* An unstarted member is nobody's yet. */
 			if (list.v[i].name[0] && !list.v[i].learner &&
-			    !known_member(&nodes, &list.v[i]))
+			    !known_member(env->spec, &nodes, &list.v[i]))
 				m->strangers = true;
 		}
 		for (i = 0; i < m->n; i++)
