@@ -271,10 +271,31 @@ static int configure(const struct step_env *env, const struct k3s_server *s,
 	return control_value_put(env->control, value, hex, f);
 }
 
+static bool unit_known(const struct step_env *env, const char *name)
+{
+	struct fault scratch = FAULT_INIT;
+	struct control_nodes nodes = { 0 };
+	const struct control_node *n;
+	bool known;
+
+	if (control_nodes(env->control, &nodes, &scratch) < 0)
+		return false;
+	n = control_nodes_find(&nodes, name);
+	known = n && n->report &&
+		strncmp(n->report->report.k3s.unit_state, "not-found", 9) != 0;
+	control_nodes_done(&nodes);
+	return known;
+}
+
+/*
+ * A start job that failed is not the end: the unit tries again by itself,
+ * and who waits for it tells its last lines.
+ */
 static int start(const struct step_env *env, const struct k3s_server *s,
 		 const char *name, struct fault *f)
 {
 	struct order *o = order_new(ORDER_K3S_START);
+	struct fault failed = FAULT_INIT;
 	int r;
 
 	if (!o)
@@ -284,9 +305,11 @@ static int start(const struct step_env *env, const struct k3s_server *s,
 		o->start.intent = *s->intent;
 		o->start.has_intent = true;
 	}
-	r = ask(env->control, name, o, env->times->order, NULL, f);
+	r = ask(env->control, name, o, env->times->order, NULL, &failed);
 	(void)order_free(o);
-	return r;
+	if (r == -EREMOTEIO && unit_known(env, name))
+		return 0;
+	return r < 0 ? fault_set(f, r, failed.object, "%s", failed.text) : 0;
 }
 
 bool k3s_server_active(const struct k3s_status *s)
