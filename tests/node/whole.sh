@@ -7,6 +7,7 @@
 # up, check, plan    garboard VERB -f SPEC; output in $out, status in $rc
 # journal NODE UNIT  what a unit said, escapes and all
 # params JSON        what the stand-in should do from now on
+# serve_again        a coordinator after one was ended, listening
 # need_faults N      is the stand-in there? if not, N tests are skipped
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -82,6 +83,12 @@ need_faults() { # COUNT
 	[ -z "${K3S:-}" ] && return
 	skip "needs a fault of the stand-in, and K3S is given" "$1"
 	return 1
+}
+
+# A verb that finds no coordinator starts one: none is asked before it is up.
+serve_again() {
+	cluster_serve_start
+	cluster_wait 20 grep -q 'listening on port' "$cluster_dir/serve.log"
 }
 
 # A number of systemd's about a unit of a node.
