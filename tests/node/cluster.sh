@@ -145,6 +145,8 @@ cluster_serve_start() {
 		--state "$cluster_dir/state" serve \
 		>"$cluster_dir/serve.log" 2>&1 &
 	cluster_serve=$!
+	# A verb that came first would start a coordinator of its own.
+	cluster_wait 15 test -S "$cluster_dir/state/control.sock"
 }
 
 cluster_make() { # N [TIE-PID]
