@@ -77,7 +77,15 @@ static int copy_tunnel(const struct desired_tunnel *t,
 	if (!copy->name)
 		return -ENOMEM;
 	to->n_tunnels++;
-	/* Endpoints are not kept: nothing here depends on them. */
+	if (t->n_endpoints == 0)
+		return 0;
+	copy->endpoints = reallocarray(NULL, t->n_endpoints,
+				       sizeof(*copy->endpoints));
+	if (!copy->endpoints)
+		return -ENOMEM;
+	(void)memcpy(copy->endpoints, t->endpoints,
+		     t->n_endpoints * sizeof(*copy->endpoints));
+	copy->n_endpoints = t->n_endpoints;
 	return 0;
 }
 

@@ -27,6 +27,16 @@ static void put_prefixes(FILE *out, const char *word,
 			      ip_prefix_format(&list->v[i], buf));
 }
 
+static void put_endpoints(FILE *out, const struct desired_tunnel *t)
+{
+	char buf[IP_TEXT_MAX];
+	size_t i;
+
+	for (i = 0; i < t->n_endpoints; i++)
+		(void)fprintf(out, "endpoint %s\n",
+			      ip_endpoint_format(&t->endpoints[i], buf));
+}
+
 static void put_class(FILE *out, const struct desired_egress *e,
 		      const struct desired_class *c)
 {
@@ -39,6 +49,7 @@ static void put_class(FILE *out, const struct desired_egress *e,
 
 		(void)fprintf(out, "tunnel %s %u %u %u\n", t->name,
 			      (unsigned int)t->kind, t->table, t->priority);
+		put_endpoints(out, t);
 	}
 	if (c->gateway)
 		(void)fprintf(out, "gateway\n");
@@ -147,6 +158,42 @@ static int on_tunnel(struct reader *rd, char **w)
 	return 0;
 }
 
+static bool has_endpoint(const struct desired_tunnel *t,
+			 const struct ip_endpoint *e)
+{
+	size_t i;
+
+	for (i = 0; i < t->n_endpoints; i++)
+		if (ip_addr_cmp(&t->endpoints[i].addr, &e->addr) == 0 &&
+		    t->endpoints[i].port == e->port &&
+		    t->endpoints[i].proto == e->proto)
+			return true;
+	return false;
+}
+
+/* Of the tunnel above it; said again for each class that uses the tunnel. */
+static int on_endpoint(struct reader *rd, char **w)
+{
+	struct desired_egress *eg = &rd->a->d->egress;
+	struct ip_endpoint *v, e;
+	struct desired_tunnel *t;
+
+	if (rd->c->tunnel >= eg->n_tunnels ||
+	    ip_endpoint_parse(w[1], &e) < 0)
+		return -EINVAL;
+	t = &eg->tunnels[rd->c->tunnel];
+	if (has_endpoint(t, &e))
+		return 0;
+	if (t->n_endpoints >= DESIRED_ENDPOINTS_MAX)
+		return -E2BIG;
+	v = reallocarray(t->endpoints, t->n_endpoints + 1, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	t->endpoints = v;
+	v[t->n_endpoints++] = e;
+	return 0;
+}
+
 static int on_mark(struct reader *rd, char **w)
 {
 	if (parse_u32(w[1], &rd->c->mark) < 0 ||
@@ -216,6 +263,7 @@ static const struct {
 } lines[] = {
 	{ "class", 2, false, on_class },
 	{ "tunnel", 5, true, on_tunnel },
+	{ "endpoint", 2, true, on_endpoint },
 	{ "gateway", 1, true, on_gateway },
 	{ "mark", 3, true, on_mark },
 	{ "pods", 2, true, on_pods },

@@ -369,6 +369,73 @@ static void pass_resolvers(struct build *b, const char *chain,
 	}
 }
 
+/* What is sent to the endpoint: address, protocol and port (KS-10). */
+static struct nft_rule *endpoint_rule(struct build *b, const char *chain,
+				      const struct ip_endpoint *e)
+{
+	bool v6 = e->addr.family == AF_INET6;
+	struct nft_rule *r = rule(b, chain);
+
+	if (!r)
+		return NULL;
+	match_family(b, r, e->addr.family);
+	nft_rule_payload(r, NFT_PAYLOAD_NETWORK_HEADER,
+			 v6 ? IP6_DADDR : IP4_DADDR, v6 ? 16 : 4);
+	nft_rule_cmp(r, NFT_CMP_EQ, e->addr.bytes, v6 ? 16 : 4);
+	match_protocol(r, e->proto == IP_PROTO_TCP ? IPPROTO_TCP : IPPROTO_UDP);
+	match_port(r, TH_DPORT, e->port);
+	return r;
+}
+
+static void match_root(struct nft_rule *r, uint32_t op)
+{
+	static const uint32_t root;
+
+	nft_rule_meta(r, NFT_META_SKUID);
+	nft_rule_cmp(r, op, &root, sizeof(root));
+}
+
+/*
+ * The tunnel's own packets, where a class has the uplink's address among
+ * its sources. OpenVPN's come from a socket that root opened. WireGuard's
+ * come from the kernel and have none: whoever has one and is not root is
+ * dropped first, and what was forwarded came in by a device.
+ */
+static void pass_endpoint(struct build *b, const char *chain,
+			  const struct ip_endpoint *e, enum tunnel_kind kind)
+{
+	static const uint32_t none;
+	struct nft_rule *r = endpoint_rule(b, chain, e);
+
+	if (r && kind == TUNNEL_WIREGUARD) {
+		match_root(r, NFT_CMP_NEQ);
+		drop(r);
+		r = endpoint_rule(b, chain, e);
+	} else if (r) {
+		match_root(r, NFT_CMP_EQ);
+	}
+	if (r && kind == TUNNEL_WIREGUARD) {
+		nft_rule_meta(r, NFT_META_IIF);
+		nft_rule_cmp(r, NFT_CMP_EQ, &none, sizeof(none));
+	}
+	if (r)
+		pass(r);
+}
+
+static void pass_endpoints(struct build *b, const char *chain,
+			   const struct desired_egress *egress,
+			   const struct desired_class *c)
+{
+	const struct desired_tunnel *t;
+	size_t i;
+
+	if (!c->gateway || c->tunnel >= egress->n_tunnels || !c->sources.n)
+		return;
+	t = &egress->tunnels[c->tunnel];
+	for (i = 0; i < t->n_endpoints; i++)
+		pass_endpoint(b, chain, &t->endpoints[i], t->kind);
+}
+
 static void drop_dns(struct build *b, const char *chain)
 {
 	static const struct {
@@ -464,6 +531,7 @@ static void class_chain(struct build *b, const struct desired_egress *egress,
 		if (tunnel)
 			pass_resolvers(b, chain, c, tunnel);
 	}
+	pass_endpoints(b, chain, egress, c);
 	drop_dns(b, chain);
 	if (!is_netdev(b->t) && tunnel)
 		pass_tunnel(b, chain, tunnel);

@@ -7,6 +7,9 @@
  * drops the rest. One table netdev garboard_egress_<device> per uplink: the
  * same at the device itself, where raw and bridged frames pass too.
  *
+ * A class with host sources may hold the uplink's own address: the tunnel's
+ * outer packets pass by endpoint, protocol, port and root (KS-10).
+ *
  * A class may: use its tunnel (on gateways); reach local prefixes, link-
  * local destinations, neighbours and DHCP (KS-07). DNS and DNS over TLS go
  * to its own resolvers through its tunnel and nowhere else (KS-08). Nothing

@@ -175,6 +175,32 @@ static void add_throws(struct build *b, uint8_t family)
 	}
 }
 
+/*
+ * The tunnel's own packets never go into the tunnel, even where their source
+ * is one of the class's. The kill-switch says who may send there (KS-10).
+ */
+static void add_endpoints(struct build *b, uint8_t family)
+{
+	size_t i;
+
+	for (i = 0; i < b->egress->n_classes; i++)
+		if (b->egress->classes[i].gateway &&
+		    b->egress->classes[i].tunnel == b->index &&
+		    b->egress->classes[i].sources.n)
+			break;
+	if (i == b->egress->n_classes)
+		return;
+	for (i = 0; i < b->tunnel->n_endpoints; i++) {
+		const struct ip_addr *a = &b->tunnel->endpoints[i].addr;
+		struct ip_prefix dst = { .addr = *a,
+					 .len = (uint8_t)ip_addr_bits(a) };
+		struct rtnl_route route = route_to(b, &dst, RTN_THROW);
+
+		if (a->family == family)
+			add_route(b, &route);
+	}
+}
+
 static void add_routes(struct build *b, uint8_t family)
 {
 	struct ip_prefix any = { .addr.family = family };
@@ -182,6 +208,7 @@ static void add_routes(struct build *b, uint8_t family)
 
 	add_tunnelled(b, &any);
 	add_throws(b, family);
+	add_endpoints(b, family);
 	/* Resolvers go through the tunnel even where they look local. */
 	for (i = 0; i < b->egress->n_classes; i++) {
 		const struct desired_class *c = &b->egress->classes[i];

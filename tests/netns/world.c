@@ -24,6 +24,7 @@
 
 #define DEADLINE_MS 5000
 #define MARKER_PORT 4040
+#define MARKER_SOURCE "203.0.113.9"	/* of no class, ever */
 #define FRAME_MAX 2048
 
 static int ns_home = -1, ns_node = -1, ns_peer = -1, ns_pod = -1;
@@ -208,6 +209,7 @@ void world_make(void)
 	/* A pair, since not every kernel has dummy devices. */
 	sh("ip link set lo up; ip link add dum0 type veth peer name dum1;"
 	   "ip link set dum0 up; ip addr add 10.44.0.5/32 dev dum0;"
+	   "ip addr add " MARKER_SOURCE "/32 dev dum0;"
 	   "ip -6 addr add fd44::5/128 dev dum0 nodad");
 	make_up0();
 	make_pod();
@@ -367,7 +369,7 @@ static bool seen_before_marker(int port)
 	struct pollfd p = { .fd = tap, .events = POLLIN };
 	bool seen = false;
 
-	send_udp("", NULL, 0, "198.51.100.99", MARKER_PORT);
+	send_udp(MARKER_SOURCE, NULL, 0, "198.51.100.99", MARKER_PORT);
 	for (;;) {
 		ssize_t n = recv(tap, frame, sizeof(frame), MSG_DONTWAIT);
 		int got;
@@ -412,6 +414,13 @@ bool leaves(enum path path, const char *source, const char *dest, int port)
 	case PATH_MAX:
 		break;
 	}
+	return seen_before_marker(port);
+}
+
+bool leaves_by(const char *cmd, int port)
+{
+	drain_tap();
+	sh("%s", cmd);
 	return seen_before_marker(port);
 }
 

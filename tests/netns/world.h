@@ -49,6 +49,8 @@ enum path {
 bool leaves(enum path path, const char *source, const char *dest, int port);
 /* Only sends, on PATH_OUTPUT. */
 void send_from(const char *source, const char *dest, int port);
+/* As leaves(); a command in the node sends, to that port. */
+bool leaves_by(const char *cmd, int port);
 /* As leaves(), with SO_MARK, on PATH_OUTPUT. */
 bool leaves_marked(unsigned int mark, const char *dest, int port);
 
