@@ -29,27 +29,43 @@ const char *node_json_state(const struct control_node *n)
 	return n->connected ? "connected" : "away";
 }
 
-const char *node_json_worst(const struct control_node *n)
-{
-	uint8_t worst = 0;
-
-	if (!n->report)
-		return "";
-	for (size_t i = 0; i < n->report->report.n_resources; i++)
-		if (n->report->report.resources[i].worst > worst)
-			worst = n->report->report.resources[i].worst;
-	return state_name(worst);
-}
-
+/*
+ * What is only observed is told in the note, and does not count: nobody
+ * asked for it to be put right.
+ */
 static const struct up_resource *worst_resource(const struct up_report *r)
 {
 	const struct up_resource *worst = NULL;
 
 	for (size_t i = 0; i < r->n_resources; i++)
-		if (r->resources[i].worst > 0 &&
+		if (r->resources[i].mode == MODE_ENFORCE &&
+		    r->resources[i].worst > 0 &&
 		    (!worst || r->resources[i].worst > worst->worst))
 			worst = &r->resources[i];
 	return worst;
+}
+
+const char *node_json_worst(const struct control_node *n)
+{
+	const struct up_resource *worst;
+
+	if (!n->report)
+		return "";
+	worst = worst_resource(&n->report->report);
+	return state_name(worst ? worst->worst : 0);
+}
+
+static void note_observed(const struct up_report *r, char *buf, size_t size)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < r->n_resources && used < size; i++)
+		if (r->resources[i].mode == MODE_OBSERVE &&
+		    r->resources[i].worst > 0)
+			used += (size_t)snprintf(
+				buf + used, size - used, "%s%s",
+				used ? ", " : "only observed, and not so: ",
+				resource_name(r->resources[i].id));
 }
 
 const char *node_json_note(const struct control_node *n, char *buf,
@@ -62,9 +78,12 @@ const char *node_json_note(const struct control_node *n, char *buf,
 		(void)snprintf(buf, size, "%s", n->held);
 		return buf;
 	}
-	if (!n->report || !(r = worst_resource(&n->report->report)))
+	if (!n->report)
 		return buf;
-	if (r->fault[0])
+	r = worst_resource(&n->report->report);
+	if (!r)
+		note_observed(&n->report->report, buf, size);
+	else if (r->fault[0])
 		(void)snprintf(buf, size, "%s: %s", resource_name(r->id),
 			       r->fault);
 	else if (r->contended)
@@ -72,9 +91,10 @@ const char *node_json_note(const struct control_node *n, char *buf,
 			       resource_name(r->id),
 			       r->writer[0] ? r->writer : "somebody");
 	else if (r->n_items)
-		(void)snprintf(buf, size, "%s: %s %s: %s",
+		(void)snprintf(buf, size, "%s: %s %s%s%s",
 			       resource_name(r->id), r->items[0].key,
 			       state_name(r->items[0].state),
+			       r->items[0].reason[0] ? ": " : "",
 			       r->items[0].reason);
 	return buf;
 }
