@@ -129,7 +129,7 @@ static void remove_results(const char *dir)
 int state_reset_identity(struct node_state *s, struct fault *f)
 {
 	static const char *const stored[] = { "identity", "orders", "desired",
-					      "founding", "lease" };
+					      "founding", "lease", "trial" };
 	static const char *const plain[] = { "report.key", "seal.key" };
 	char path[STATEFILE_PATH_MAX];
 	size_t i;

@@ -32,15 +32,16 @@ static void tell(const struct policy *p)
 		log_info("no class was ever armed here: nothing to close");
 		break;
 	case POLICY_WHOLE:
-		log_info("%zu classes to close", e->n_classes);
+		log_info("%zu class%s to close", e->n_classes,
+			 e->n_classes == 1 ? "" : "es");
 		break;
 	case POLICY_PARTS:
 		log_error("no copy of the lockdown file is whole: what still "
-			  "checks is closed (%zu classes)", e->n_classes);
+			  "checks is closed (classes: %zu)", e->n_classes);
 		break;
 	case POLICY_RECORD:
 		log_warning("no lockdown file is sound: closed by the armed "
-			    "record (%zu classes)", e->n_classes);
+			    "record (classes: %zu)", e->n_classes);
 		break;
 	case POLICY_BUILT_IN:
 		log_error("nothing sound is left of the lockdown file: the "

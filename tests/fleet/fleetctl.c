@@ -9,6 +9,7 @@
  *   stream NODE BYTES    that many bytes there and back
  *   held NODE            why the node is held
  *   desire NODE 6443     a desired state with every resource off
+ *   close NODE N SOURCE  generation N: the class "vpn" of one source
  *   keep                 secret, value and founding record, there and back
  *
  * Exit 0, or 1 with "error ERRNO object: text" on standard output.
@@ -225,6 +226,53 @@ static int desire(struct control *c, const char *node, uint16_t port,
 	return 0;
 }
 
+static int add_class(struct desired *d, const char *source)
+{
+	struct desired_egress *e = &d->egress;
+	struct ip_prefix p;
+	int r = ip_prefix_parse(source, &p);
+
+	e->classes = calloc(1, sizeof(*e->classes));
+	e->tunnels = calloc(1, sizeof(*e->tunnels));
+	if (r < 0 || !e->classes || !e->tunnels)
+		return r < 0 ? r : -ENOMEM;
+	e->n_classes = e->n_tunnels = 1;
+	e->classes[0].name = strdup("vpn");
+	e->tunnels[0].name = strdup("wg0");
+	e->tunnels[0].table = 51820;
+	e->tunnels[0].priority = 18200;
+	d->modes[RESOURCE_KILLSWITCH] = MODE_ENFORCE;
+	d->modes[RESOURCE_ROUTING] = MODE_ENFORCE;
+	return prefix_list_add(&e->classes[0].sources, &p);
+}
+
+static int close_class(struct control *c, const char *node,
+		       uint64_t generation, const char *source,
+		       struct fault *f)
+{
+	struct order o = { .kind = ORDER_SET_DESIRED };
+	struct up *u = NULL;
+	int i, r;
+
+	o.desired = desired_new();
+	if (!o.desired)
+		return -ENOMEM;
+	free(o.desired->node);
+	o.desired->node = strdup(node);
+	o.desired->generation = generation;
+	for (i = 0; i < RESOURCE_MAX; i++)
+		o.desired->modes[i] = MODE_OFF;
+	r = add_class(o.desired, source);
+	if (r == 0)
+		r = control_order(c, node, &o, in(10), &u, f);
+	(void)desired_free(o.desired);
+	if (r < 0)
+		return r;
+	(void)printf("%d %s\n", (int)u->result.code, u->result.text);
+	(void)up_free(u);
+	return 0;
+}
+
 static int held(struct control *c, const char *node, struct fault *f)
 {
 	struct control_nodes nodes;
@@ -296,6 +344,9 @@ static int run(struct control *c, int argc, char **argv, struct fault *f)
 		return wait_nodes(c, (size_t)atol(argv[3]), atol(argv[4]), f);
 	if (strcmp(verb, "facts") == 0)
 		return one_order(c, argv[3], atol(argv[4]), f);
+	if (strcmp(verb, "close") == 0 && argc == 6)
+		return close_class(c, argv[3], (uint64_t)atol(argv[4]),
+				   argv[5], f);
 	if (strcmp(verb, "desire") == 0)
 		return desire(c, argv[3], (uint16_t)atol(argv[4]), f);
 	if (strcmp(verb, "serial") == 0)
