@@ -29,7 +29,7 @@ DEPS_TEST := mmdebstrap dbus-daemon qemu-system-x86 e2fsprogs mount iproute2 \
 	python3-minimal python3-yaml python3-cryptography perl valgrind
 
 # ---- sources by name, per archive; a program is its main.c and archives ----
-COMMON := backoff change clock fault file ip log parse strlist trim
+COMMON := backoff change clock fault file ip log parse put strlist trim
 PROTO := bundle desired desired_wire envelope frame keys order order_allow \
 	order_table pki pki_read seal statement up up_table wire wire_read \
 	wire_write

@@ -16,6 +16,15 @@
 
 /* ---- writing ---- */
 
+/* Written at every look: without printf. */
+static void put_line(FILE *out, const char *word, const char *value)
+{
+	(void)fputs(word, out);
+	(void)fputc(' ', out);
+	(void)fputs(value, out);
+	(void)fputc('\n', out);
+}
+
 static void put_prefixes(FILE *out, const char *word,
 			 const struct prefix_list *list)
 {
@@ -23,8 +32,7 @@ static void put_prefixes(FILE *out, const char *word,
 	size_t i;
 
 	for (i = 0; i < list->n; i++)
-		(void)fprintf(out, "%s %s\n", word,
-			      ip_prefix_format(&list->v[i], buf));
+		put_line(out, word, ip_prefix_format(&list->v[i], buf));
 }
 
 static void put_endpoints(FILE *out, const struct desired_tunnel *t)
@@ -43,7 +51,7 @@ static void put_class(FILE *out, const struct desired_egress *e,
 	char buf[IP_TEXT_MAX];
 	size_t i;
 
-	(void)fprintf(out, "class %s\n", c->name);
+	put_line(out, "class", c->name);
 	if (c->tunnel < e->n_tunnels) {
 		const struct desired_tunnel *t = &e->tunnels[c->tunnel];
 
@@ -58,8 +66,7 @@ static void put_class(FILE *out, const struct desired_egress *e,
 	put_prefixes(out, "pods", &c->pods);
 	put_prefixes(out, "source", &c->sources);
 	for (i = 0; i < c->n_dns; i++)
-		(void)fprintf(out, "dns %s\n",
-			      ip_addr_format(&c->dns[i], buf));
+		put_line(out, "dns", ip_addr_format(&c->dns[i], buf));
 }
 
 int armed_format(const struct armed *a, char **ret_text)
@@ -72,15 +79,15 @@ int armed_format(const struct armed *a, char **ret_text)
 
 	if (!out)
 		return -ENOMEM;
-	(void)fprintf(out, HEAD "\n");
+	(void)fputs(HEAD "\n", out);
 	put_prefixes(out, "local", &e->local);
 	for (i = 0; i < e->uplinks.n; i++)
-		(void)fprintf(out, "uplink %s\n", e->uplinks.v[i]);
+		put_line(out, "uplink", e->uplinks.v[i]);
 	for (i = 0; i < a->disarmed.n; i++)
-		(void)fprintf(out, "disarmed %s\n", a->disarmed.v[i]);
+		put_line(out, "disarmed", a->disarmed.v[i]);
 	for (i = 0; i < e->n_classes; i++)
 		put_class(out, e, &e->classes[i]);
-	(void)fprintf(out, "end\n");
+	(void)fputs("end\n", out);
 	bad = ferror(out);
 	if (fclose(out) != 0 || bad) {
 		free(text);

@@ -49,10 +49,14 @@ int change_list_add(struct change_list *list, enum change_op op,
 
 	if (list->n >= CHANGE_LIST_MAX)
 		return -E2BIG;
-	v = reallocarray(list->v, list->n + 1, sizeof(*v));
-	if (!v)
-		return -ENOMEM;
-	list->v = v;
+	/* Room for 8, 16, 32, ... */
+	if (list->n == 0 || (list->n >= 8 && !(list->n & (list->n - 1)))) {
+		v = reallocarray(list->v, list->n ? 2 * list->n : 8,
+				 sizeof(*v));
+		if (!v)
+			return -ENOMEM;
+		list->v = v;
+	}
 	c.key = copy_text(key);
 	c.have = copy_text(have);
 	c.want = copy_text(want);

@@ -10,7 +10,11 @@
 
 #include "common/cleanup.h"
 
-static int read_all(int fd, size_t limit, char *buf, size_t *ret_size)
+#define LINE_FILE_MAX 4096
+
+/* Stops at `expected` bytes (0: not known), else where the file ends. */
+static int read_all(int fd, size_t limit, size_t expected, char *buf,
+		    size_t *ret_size)
 {
 	size_t have = 0;
 
@@ -21,11 +25,11 @@ static int read_all(int fd, size_t limit, char *buf, size_t *ret_size)
 			continue;
 		if (n < 0)
 			return -errno;
-		if (n == 0) {
+		have += (size_t)n;
+		if (n == 0 || (expected && have == expected)) {
 			*ret_size = have;
 			return 0;
 		}
-		have += (size_t)n;
 	}
 	return -E2BIG;
 }
@@ -35,7 +39,7 @@ int file_read(const char *path, size_t limit, char **ret_data,
 {
 	_cleanup_close_ int fd = -1;
 	_cleanup_free_ char *buf = NULL;
-	size_t size = 0, room;
+	size_t size = 0, room, expected = 0;
 	struct stat st;
 	int r;
 
@@ -47,13 +51,14 @@ int file_read(const char *path, size_t limit, char **ret_data,
 	/* procfs reports size 0, so trust the size only as a hint. */
 	room = limit;
 	if (S_ISREG(st.st_mode) && st.st_size > 0 &&
-	    (size_t)st.st_size < limit)
-		room = (size_t)st.st_size + 4096 < limit ?
-			       (size_t)st.st_size + 4096 : limit;
+	    (size_t)st.st_size < limit) {
+		expected = (size_t)st.st_size;
+		room = expected + 4096 < limit ? expected + 4096 : limit;
+	}
 	buf = malloc(room + 2);
 	if (!buf)
 		return -ENOMEM;
-	r = read_all(fd, room, buf, &size);
+	r = read_all(fd, room, expected, buf, &size);
 	if (r == -E2BIG)
 		return fault_set(f, r, path, "is larger than %zu bytes", room);
 	if (r < 0)
@@ -64,15 +69,40 @@ int file_read(const char *path, size_t limit, char **ret_data,
 	return 0;
 }
 
+/* What ends with the end of a line is read whole: one call of the kernel. */
+static int read_line_file(int fd, char *data, size_t *ret_size)
+{
+	ssize_t n;
+
+	do
+		n = read(fd, data, LINE_FILE_MAX);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	*ret_size = (size_t)n;
+	if (n == 0 || (n < LINE_FILE_MAX && data[n - 1] == '\n'))
+		return 0;
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return -errno;
+	return read_all(fd, LINE_FILE_MAX, 0, data, ret_size);
+}
+
 int file_line(const char *path, char *buf, size_t size, struct fault *f)
 {
-	_cleanup_free_ char *data = NULL;
+	_cleanup_close_ int fd = -1;
+	char data[LINE_FILE_MAX + 2];
 	size_t n = 0;
 	int r;
 
-	r = file_read(path, 4096, &data, &n, f);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0 && errno == ENOENT)
+		return -ENOENT;
+	if (fd < 0)
+		return fault_errno(f, -errno, path, "cannot be opened");
+	r = read_line_file(fd, data, &n);
 	if (r < 0)
-		return r;
+		return fault_errno(f, r, path, "cannot be read");
+	data[n] = '\0';
 	if (n > 0 && data[n - 1] == '\n')
 		data[--n] = '\0';
 	if (n >= size)

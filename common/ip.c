@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/parse.h"
+#include "common/put.h"
 
 unsigned int ip_addr_bits(const struct ip_addr *a)
 {
@@ -118,20 +119,34 @@ int ip_endpoint_parse(const char *text, struct ip_endpoint *ret_endpoint)
 	return 0;
 }
 
+static void format_ipv4(const uint8_t *bytes, char *buf)
+{
+	const char *end = buf + IP_TEXT_MAX;
+	unsigned int i;
+
+	for (i = 0; i < 4; i++) {
+		buf = put_text(buf, end, i ? "." : "");
+		buf = put_u32(buf, end, bytes[i]);
+	}
+}
+
 const char *ip_addr_format(const struct ip_addr *a, char *buf)
 {
-	if ((a->family != AF_INET && a->family != AF_INET6) ||
-	    !inet_ntop(a->family, a->bytes, buf, IP_TEXT_MAX))
+	if (a->family == AF_INET)
+		format_ipv4(a->bytes, buf);
+	else if (a->family != AF_INET6 ||
+		 !inet_ntop(a->family, a->bytes, buf, IP_TEXT_MAX))
 		(void)snprintf(buf, IP_TEXT_MAX, "unset");
 	return buf;
 }
 
 const char *ip_prefix_format(const struct ip_prefix *p, char *buf)
 {
-	char addr[IP_TEXT_MAX];
+	const char *end = buf + IP_TEXT_MAX;
+	char *at = buf + strlen(ip_addr_format(&p->addr, buf));
 
-	(void)snprintf(buf, IP_TEXT_MAX, "%.45s/%u",
-		       ip_addr_format(&p->addr, addr), p->len);
+	at = put_text(at, end, "/");
+	(void)put_u32(at, end, p->len);
 	return buf;
 }
 

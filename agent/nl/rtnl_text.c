@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/nl/rtnl_msg.h"
+#include "common/put.h"
 
 static bool addr_equal(const struct ip_addr *a, const struct ip_addr *b)
 {
@@ -61,49 +62,60 @@ static const char *type_name(uint8_t type)
 const char *rtnl_route_format(const struct rtnl_route *route, const char *dev,
 			      char *buf)
 {
-	char dst[IP_TEXT_MAX], via[IP_TEXT_MAX], src[IP_TEXT_MAX];
-	char out[IF_NAMESIZE + 16] = "";
+	const char *end = buf + RTNL_TEXT_MAX;
+	char ip[IP_TEXT_MAX], out[32];
+	char *at = put_text(buf, end, type_name(route->type));
 
-	if (route->dst.len)
-		(void)ip_prefix_format(&route->dst, dst);
-	else
-		(void)snprintf(dst, sizeof(dst), "default");
-	if (route->oif && dev)
-		(void)snprintf(out, sizeof(out), " dev %.15s", dev);
-	else if (route->oif)
+	at = put_text(at, end, route->dst.len ?
+				       ip_prefix_format(&route->dst, ip) :
+				       "default");
+	if (route->gateway.family) {
+		at = put_text(at, end, " via ");
+		at = put_text(at, end, ip_addr_format(&route->gateway, ip));
+	}
+	if (route->oif && dev) {
+		at = put_text(at, end, " dev ");
+		at = put_text(at, end, dev);
+	} else if (route->oif) {
 		(void)snprintf(out, sizeof(out), " dev #%d", route->oif);
-	(void)snprintf(buf, RTNL_TEXT_MAX, "%s%.49s%s%.45s%s%s%.45s metric %u%s",
-		       type_name(route->type), dst,
-		       route->gateway.family ? " via " : "",
-		       route->gateway.family ?
-			       ip_addr_format(&route->gateway, via) : "",
-		       out, route->prefsrc.family ? " src " : "",
-		       route->prefsrc.family ?
-			       ip_addr_format(&route->prefsrc, src) : "",
-		       route->metric, route->extra ? " (and more)" : "");
+		at = put_text(at, end, out);
+	}
+	if (route->prefsrc.family) {
+		at = put_text(at, end, " src ");
+		at = put_text(at, end, ip_addr_format(&route->prefsrc, ip));
+	}
+	at = put_text(at, end, " metric ");
+	at = put_u32(at, end, route->metric);
+	(void)put_text(at, end, route->extra ? " (and more)" : "");
 	return buf;
 }
 
 const char *rtnl_rule_format(const struct rtnl_rule *rule, char *buf)
 {
-	char from[IP_TEXT_MAX] = "all", to[IP_TEXT_MAX] = "";
-	char mark[32] = "", iif[IF_NAMESIZE + 8] = "";
+	const char *end = buf + RTNL_TEXT_MAX;
+	bool lookup = rule->action == FR_ACT_TO_TBL;
+	char text[IP_TEXT_MAX];
+	char *at = put_u32(buf, end, rule->priority);
 
-	if (rule->src.len)
-		(void)ip_prefix_format(&rule->src, from);
-	if (rule->dst.len)
-		(void)ip_prefix_format(&rule->dst, to);
-	if (rule->mask)
-		(void)snprintf(mark, sizeof(mark), " fwmark 0x%x/0x%x",
+	at = put_text(at, end, ": from ");
+	at = put_text(at, end, rule->src.len ?
+				       ip_prefix_format(&rule->src, text) :
+				       "all");
+	if (rule->dst.len) {
+		at = put_text(at, end, " to ");
+		at = put_text(at, end, ip_prefix_format(&rule->dst, text));
+	}
+	if (rule->mask) {
+		(void)snprintf(text, sizeof(text), " fwmark 0x%x/0x%x",
 			       rule->mark, rule->mask);
-	if (rule->iif[0])
-		(void)snprintf(iif, sizeof(iif), " iif %.15s", rule->iif);
-	(void)snprintf(buf, RTNL_TEXT_MAX, "%u: from %.49s%s%.49s%s%s %s %u%s",
-		       rule->priority, from, to[0] ? " to " : "", to, mark,
-		       iif,
-		       rule->action == FR_ACT_TO_TBL ? "lookup" : "action",
-		       rule->action == FR_ACT_TO_TBL ? rule->table :
-						       rule->action,
-		       rule->extra ? " (and more)" : "");
+		at = put_text(at, end, text);
+	}
+	if (rule->iif[0]) {
+		at = put_text(at, end, " iif ");
+		at = put_text(at, end, rule->iif);
+	}
+	at = put_text(at, end, lookup ? " lookup " : " action ");
+	at = put_u32(at, end, lookup ? rule->table : rule->action);
+	(void)put_text(at, end, rule->extra ? " (and more)" : "");
 	return buf;
 }

@@ -24,15 +24,37 @@ const char *item_state_name(enum item_state state)
 
 static void item_done(struct item *it)
 {
-	free(it->key);
-	free(it->have);
-	free(it->want);
+	free(it->key);		/* and with it have and want */
 	free(it->reason);
 }
 
 static char *copy_text(const char *text)
 {
 	return strndup(text ? text : "", CHANGE_TEXT_MAX);
+}
+
+/* In one piece: they are made by the dozen at every look. */
+static int copy_texts(struct item *it, const char *key, const char *have,
+		      const char *want)
+{
+	size_t k, h, w;
+
+	key = key ? key : "";
+	have = have ? have : "";
+	want = want ? want : "";
+	k = strnlen(key, CHANGE_TEXT_MAX);
+	h = strnlen(have, CHANGE_TEXT_MAX);
+	w = strnlen(want, CHANGE_TEXT_MAX);
+	it->key = malloc(k + h + w + 3);
+	if (!it->key)
+		return -ENOMEM;
+	it->have = it->key + k + 1;
+	it->want = it->have + h + 1;
+	(void)memcpy(it->key, key, k);
+	(void)memcpy(it->have, have, h);
+	(void)memcpy(it->want, want, w);
+	it->key[k] = it->have[h] = it->want[w] = '\0';
+	return 0;
 }
 
 int item_list_add(struct item_list *list, const char *key,
@@ -44,15 +66,16 @@ int item_list_add(struct item_list *list, const char *key,
 
 	if (list->n >= ITEM_LIST_MAX)
 		return -E2BIG;
-	v = reallocarray(list->v, list->n + 1, sizeof(*v));
-	if (!v)
-		return -ENOMEM;
-	list->v = v;
-	it.key = copy_text(key);
-	it.have = copy_text(have);
-	it.want = copy_text(want);
+	/* Room for 8, 16, 32, ... */
+	if (list->n == 0 || (list->n >= 8 && !(list->n & (list->n - 1)))) {
+		v = reallocarray(list->v, list->n ? 2 * list->n : 8,
+				 sizeof(*v));
+		if (!v)
+			return -ENOMEM;
+		list->v = v;
+	}
 	it.reason = copy_text(reason);
-	if (!it.key || !it.have || !it.want || !it.reason) {
+	if (copy_texts(&it, key, have, want) < 0 || !it.reason) {
 		item_done(&it);
 		return -ENOMEM;
 	}

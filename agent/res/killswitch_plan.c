@@ -7,6 +7,7 @@
 
 #include "agent/res/killswitch_tables.h"
 #include "common/cleanup.h"
+#include "common/put.h"
 
 struct plan {
 	const struct desired *want;
@@ -20,8 +21,12 @@ struct plan {
 
 const char *killswitch_key(uint8_t family, const char *name, char *buf)
 {
-	(void)snprintf(buf, KILLSWITCH_KEY_MAX, "table %s %.64s",
-		       family == NFPROTO_NETDEV ? "netdev" : "inet", name);
+	const char *end = buf + KILLSWITCH_KEY_MAX;
+	char *at = put_text(buf, end, family == NFPROTO_NETDEV ?
+					      "table netdev " :
+					      "table inet ");
+
+	(void)put_text(at, end, name);
 	return buf;
 }
 
@@ -144,11 +149,12 @@ static int plan_owner(struct plan *p, const struct nft_table *have)
 
 static int plan_table(struct plan *p, const char *device, bool present)
 {
-	char key[KILLSWITCH_KEY_MAX], text[NFT_MODEL_TEXT_MAX] = "";
+	char key[KILLSWITCH_KEY_MAX], text[NFT_MODEL_TEXT_MAX];
 	const struct nft_table *have;
 	struct nft_table want = { 0 };
 	int r = killswitch_table(&p->next.d->egress, device, &want);
 
+	text[0] = '\0';
 	if (r < 0)
 		return r;
 	(void)killswitch_key(want.family, want.name, key);

@@ -9,6 +9,8 @@
 #include <linux/if_ether.h>
 #include <net/if_arp.h>
 
+#include "common/put.h"
+
 #define DNS_PORT 53
 #define DNS_TLS_PORT 853
 #define ND_FIRST 133		/* router solicitation */
@@ -220,9 +222,12 @@ static void pass(struct nft_rule *r)
 
 static void set_name(char *buf, const char *kind, int af, const char *class)
 {
-	(void)snprintf(buf, NFT_MODEL_NAME_MAX, "%s%c%s%.63s", kind,
-		       af == AF_INET6 ? '6' : '4', class[0] ? "_" : "",
-		       class);
+	const char *end = buf + NFT_MODEL_NAME_MAX;
+
+	buf = put_text(buf, end, kind);
+	buf = put_text(buf, end, af == AF_INET6 ? "6" : "4");
+	buf = put_text(buf, end, class[0] ? "_" : "");
+	(void)put_text(buf, end, class);
 }
 
 static void fill(struct build *b, struct nft_set *s,

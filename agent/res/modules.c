@@ -203,7 +203,7 @@ static int see_absent(struct modules_state *st, struct modules_seen *seen,
 	if (r < 0)
 		return r;
 	if (*m->real)
-		m->live = module_live(st->host->root, m->real);
+		m->live = module_live(st->host->root, seen->sysfs, m->real);
 	cause = module_denials_find(&st->denials, *m->real ? m->real : m->name);
 	if (cause && !(m->denied = strdup(cause)))
 		return -ENOMEM;
@@ -247,7 +247,7 @@ static int see_all(struct modules_state *st, const struct desired *want,
 		if (!m->name)
 			return -ENOMEM;
 		seen->n++;
-		m->live = module_live(st->host->root, m->name);
+		m->live = module_live(st->host->root, seen->sysfs, m->name);
 		if (m->live != MODULE_NOT_LOADED) {
 			r = see_load(st, m);
 			continue;
@@ -275,6 +275,7 @@ static int modules_observe(void *state, const struct desired *want,
 		check_index_age(st, seen->release);
 		seen->loading_disabled =
 			module_loading_is_disabled(st->host->root);
+		seen->sysfs = module_sysfs_is_there(st->host->root);
 		seen->loading_impossible =
 			module_loading_is_impossible(st->host->root);
 		seen->own_err = module_own_read(st->host->root, &seen->own, f);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "common/put.h"
 
 struct plan {
 	const struct modules_seen *seen;
@@ -58,6 +59,13 @@ static int item(struct plan *p, const char *key, enum item_state state,
 	(void)vsnprintf(reason, sizeof(reason), fmt, ap);
 	va_end(ap);
 	return item_list_add(p->items, key, state, have, want, reason);
+}
+
+/* Without a reason: there is none to give. */
+static int plain(struct plan *p, const char *key, enum item_state state,
+		 const char *have, const char *want)
+{
+	return item_list_add(p->items, key, state, have, want, "");
 }
 
 static int blocked(struct plan *p, const char *key, const char *fmt, ...)
@@ -113,11 +121,9 @@ static int plan_live(struct plan *p, const struct module_seen *m)
 
 	switch (m->live) {
 	case MODULE_LOADED:
-		return item(p, m->name, ITEM_IN_SYNC, "loaded", "loaded",
-			    "%s", "");
+		return plain(p, m->name, ITEM_IN_SYNC, "loaded", "loaded");
 	case MODULE_BUILT_IN:
-		return item(p, m->name, ITEM_IN_SYNC, "built-in", "loaded",
-			    "%s", "");
+		return plain(p, m->name, ITEM_IN_SYNC, "built-in", "loaded");
 	case MODULE_COMING:
 		return item(p, m->name, ITEM_PENDING, "", "loaded",
 			    "it is being loaded");
@@ -126,8 +132,7 @@ static int plan_live(struct plan *p, const struct module_seen *m)
 		break;
 	}
 	if (m->where == MODULE_INDEX_BUILT_IN)
-		return item(p, m->name, ITEM_IN_SYNC, "built-in", "loaded",
-			    "%s", "");
+		return plain(p, m->name, ITEM_IN_SYNC, "built-in", "loaded");
 	r = plan_obstacle(p, m, &found);
 	if (r < 0 || found)
 		return r;
@@ -136,7 +141,7 @@ static int plan_live(struct plan *p, const struct module_seen *m)
 		r = item(p, m->name, ITEM_PENDING, "", "loaded",
 			 "it is being loaded");
 	else
-		r = item(p, m->name, ITEM_ABSENT, "", "loaded", "%s", "");
+		r = plain(p, m->name, ITEM_ABSENT, "", "loaded");
 	return r < 0 ? r : change_list_add(p->changes, CHANGE_ADD, m->name, "",
 					   "loaded");
 }
@@ -164,7 +169,8 @@ static int plan_persisted(struct plan *p, const struct module_seen *m)
 	char key[KEY_MAX];
 	int r;
 
-	(void)snprintf(key, sizeof(key), "%s%s", m->name, MODULES_PERSISTED);
+	(void)put_text(put_text(key, key + sizeof(key), m->name),
+		       key + sizeof(key), MODULES_PERSISTED);
 	if (p->seen->own_err)
 		return item(p, key, ITEM_UNOBSERVABLE, "", "listed",
 			    "%s cannot be read: %s", MODULES_OWN_FILE,
@@ -179,8 +185,8 @@ static int plan_persisted(struct plan *p, const struct module_seen *m)
 				       "listed", "");
 	}
 	if (has)
-		return item(p, key, ITEM_IN_SYNC, "listed", "listed", "%s", "");
-	r = item(p, key, ITEM_ABSENT, "", "listed", "%s", "");
+		return plain(p, key, ITEM_IN_SYNC, "listed", "listed");
+	r = plain(p, key, ITEM_ABSENT, "", "listed");
 	return r < 0 ? r : change_list_add(p->changes, CHANGE_ADD, key, "",
 					   "listed");
 }

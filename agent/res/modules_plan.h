@@ -24,6 +24,7 @@ struct modules_seen {
 	size_t n;
 	struct strlist own;
 	int own_err;
+	bool sysfs;		/* there is a /sys/module to look into */
 	bool loading_disabled, loading_impossible;
 	char release[128];
 };

@@ -76,7 +76,16 @@ static enum module_live live_by_proc(const char *root, const char *name)
 	return MODULE_NOT_LOADED;
 }
 
-enum module_live module_live(const char *root, const char *name)
+bool module_sysfs_is_there(const char *root)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	return rootpath(root, path, "/sys/module") == 0 &&
+	       stat(path, &st) == 0;
+}
+
+enum module_live module_live(const char *root, bool sysfs, const char *name)
 {
 	char path[PATH_MAX], folded[MODULE_NAME_MAX], state[32];
 	struct stat st;
@@ -94,7 +103,7 @@ enum module_live module_live(const char *root, const char *name)
 	if (rootpath(root, path, "/sys/module/%s", folded) == 0 &&
 	    stat(path, &st) == 0)
 		return MODULE_BUILT_IN;
-	if (rootpath(root, path, "/sys/module") < 0 || stat(path, &st) < 0)
+	if (!sysfs)
 		return live_by_proc(root, name);
 	return MODULE_NOT_LOADED;
 }

@@ -39,7 +39,9 @@ bool module_name_equal(const char *a, const char *b);
 /* Copies with '_' for '-'; `buf` has MODULE_NAME_MAX bytes. */
 void module_name_fold(const char *name, char *buf);
 
-enum module_live module_live(const char *root, const char *name);
+bool module_sysfs_is_there(const char *root);
+/* By sysfs, or without one (`sysfs` is false) by /proc/modules. */
+enum module_live module_live(const char *root, bool sysfs, const char *name);
 
 /* The running kernel's release; below a root its own file, if it has one. */
 int module_release(const char *root, char *buf, size_t size);

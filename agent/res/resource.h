@@ -35,7 +35,7 @@ enum item_state {	/* from best to worst, for "worst of" */
 struct item {
 	char *key;		/* unique in the resource */
 	enum item_state state;
-	char *have, *want;	/* "" where there is none */
+	char *have, *want;	/* "" where there is none; of key's piece */
 	char *reason;		/* why, and the remedy; "" when in sync */
 };
 

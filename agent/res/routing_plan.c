@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/put.h"
+
 struct plan {
 	const struct routing_seen *seen;
 	struct routing_steps steps;
@@ -15,14 +17,16 @@ struct plan {
 static void format_record(const struct routing_record *r, char *text,
 			  size_t size)
 {
-	char buf[IP_TEXT_MAX];
-	size_t used = 0, i;
+	char buf[IP_TEXT_MAX], *at = put_text(text, text + size, "");
+	size_t i;
 
-	text[0] = '\0';
-	for (i = 0; i < r->n && used < size; i++)
-		used += (size_t)snprintf(text + used, size - used, "%s%s=%s",
-					 i ? " " : "", r->v[i].tunnel,
-					 ip_addr_format(&r->v[i].addr, buf));
+	for (i = 0; i < r->n; i++) {
+		at = put_text(at, text + size, i ? " " : "");
+		at = put_text(at, text + size, r->v[i].tunnel);
+		at = put_text(at, text + size, "=");
+		at = put_text(at, text + size,
+			      ip_addr_format(&r->v[i].addr, buf));
+	}
 }
 
 /* What the step is about has and shall have, as text. */
@@ -36,12 +40,12 @@ static void step_texts(const struct plan *p, const struct routing_step *s,
 		format_record(&p->steps.record, want, size);
 		return;
 	}
-	(void)snprintf(have, size, "%s",
+	(void)put_text(have, have + size,
 		       s->in_sync || s->op == CHANGE_REMOVE ? "there" : "");
-	(void)snprintf(want, size, "%s",
+	(void)put_text(want, want + size,
 		       s->op == CHANGE_REMOVE ? "" : "there");
 	if (s->replaces)
-		(void)snprintf(have, size, "%s",
+		(void)put_text(have, have + size,
 			       rtnl_route_format(&s->old, NULL, text));
 }
 

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "agent/res/routing_plan.h"
+#include "common/put.h"
 
 #define STEPS_ROOM 32	/* how many more there is room for at once */
 
@@ -60,7 +61,8 @@ static void route_step(struct list *l, enum change_op op, bool in_sync,
 		       const struct rtnl_route *route)
 {
 	struct routing_step *s = add_step(l);
-	char text[RTNL_TEXT_MAX];
+	char text[RTNL_TEXT_MAX], *at;
+	const char *end;
 
 	if (!s)
 		return;
@@ -68,8 +70,12 @@ static void route_step(struct list *l, enum change_op op, bool in_sync,
 	s->op = op;
 	s->in_sync = in_sync;
 	s->route = *route;
-	(void)snprintf(s->key, sizeof(s->key), "%s route table %u: %s",
-		       family_name(route->dst.addr.family), route->table,
+	end = s->key + sizeof(s->key);
+	at = put_text(s->key, end, family_name(route->dst.addr.family));
+	at = put_text(at, end, " route table ");
+	at = put_u32(at, end, route->table);
+	at = put_text(at, end, ": ");
+	(void)put_text(at, end,
 		       rtnl_route_format(route, device_name(l->seen,
 							    route->oif),
 					 text));
@@ -79,7 +85,8 @@ static void rule_step(struct list *l, enum change_op op, bool in_sync,
 		      const struct rtnl_rule *rule)
 {
 	struct routing_step *s = add_step(l);
-	char text[RTNL_TEXT_MAX];
+	char text[RTNL_TEXT_MAX], *at;
+	const char *end;
 
 	if (!s)
 		return;
@@ -87,9 +94,10 @@ static void rule_step(struct list *l, enum change_op op, bool in_sync,
 	s->op = op;
 	s->in_sync = in_sync;
 	s->rule = *rule;
-	(void)snprintf(s->key, sizeof(s->key), "%s rule %s",
-		       family_name(rule->family),
-		       rtnl_rule_format(rule, text));
+	end = s->key + sizeof(s->key);
+	at = put_text(s->key, end, family_name(rule->family));
+	at = put_text(at, end, " rule ");
+	(void)put_text(at, end, rtnl_rule_format(rule, text));
 }
 
 static const struct rtnl_route *find_route(const struct rtnl_routes *list,

@@ -187,7 +187,7 @@ static int see_key(struct sysctl_state *st, const char *path,
 {
 	struct sysctl_seen_key *v, *k;
 	struct ours_record *rec;
-	char buf[4096] = "";
+	char buf[4096];
 	struct held *h;
 	int r;
 
@@ -202,6 +202,7 @@ static int see_key(struct sysctl_state *st, const char *path,
 	k = &v[seen->n++];
 	*k = (struct sysctl_seen_key){ 0 };
 	h->used = true;
+	buf[0] = '\0';
 	k->err = held_read(st, h, buf, sizeof(buf));
 	k->read_only = h->read_only;
 	if (h->refused && clock_boottime() - h->refused_at > REFUSAL_USEC)

@@ -24,7 +24,7 @@ static void swap_separators(char *path)
 static bool components_are_sane(const char *path)
 {
 	while (*path) {
-		size_t n = strcspn(path, "/");
+		size_t n = (size_t)(strchrnul(path, '/') - path);
 
 		if (n == 0 || (n == 1 && path[0] == '.') ||
 		    (n == 2 && path[0] == '.' && path[1] == '.'))
@@ -139,15 +139,14 @@ bool sysctl_same_knob(const char *a, const char *b)
 
 static void line_done(struct sysctl_line *l)
 {
-	free(l->file);
-	free(l->path);
-	free(l->value);
+	free(l->file);		/* and with it path and value */
 }
 
 static int lines_add(struct sysctl_lines *lines, const char *file,
 		     unsigned int number, const char *path, const char *value)
 {
 	struct sysctl_line l = { .line = number };
+	size_t nf, np, nv;
 	struct sysctl_line *v;
 
 	if (lines->n >= SYSCTL_LINES_MAX)
@@ -156,13 +155,17 @@ static int lines_add(struct sysctl_lines *lines, const char *file,
 	if (!v)
 		return -ENOMEM;
 	lines->v = v;
-	l.file = strdup(file);
-	l.path = strdup(path);
-	l.value = value ? strdup(value) : NULL;
-	if (!l.file || !l.path || (value && !l.value)) {
-		line_done(&l);
+	nf = strlen(file) + 1;
+	np = strlen(path) + 1;
+	nv = value ? strlen(value) + 1 : 0;
+	l.file = malloc(nf + np + nv);
+	if (!l.file)
 		return -ENOMEM;
-	}
+	l.path = l.file + nf;
+	(void)memcpy(l.file, file, nf);
+	(void)memcpy(l.path, path, np);
+	if (value)
+		l.value = memcpy(l.path + np, value, nv);
 	v[lines->n++] = l;
 	return 0;
 }

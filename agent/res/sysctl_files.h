@@ -19,7 +19,7 @@
 #define SYSCTL_OWN_FILE "/etc/sysctl.d/90-garboard.conf"
 
 struct sysctl_line {
-	char *file;		/* as on the node */
+	char *file;		/* as on the node; path, value are its piece */
 	unsigned int line;
 	char *path;		/* canonical, may hold a glob */
 	char *value;		/* folded; NULL: "-key", out of all globs */

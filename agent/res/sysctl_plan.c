@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "common/put.h"
 
 struct plan {
 	const struct desired *want;
@@ -114,6 +115,14 @@ static int item(struct plan *p, const struct subject *s, bool live,
 			     have, s->value ? s->value : "", reason);
 }
 
+/* Without a reason: there is none to give. */
+static int plain(struct plan *p, const struct subject *s, bool live,
+		 enum item_state state, const char *have)
+{
+	return item_list_add(p->items, live ? s->key : s->persisted, state,
+			     have, s->value ? s->value : "", "");
+}
+
 static int plan_missing(struct plan *p, const struct subject *s)
 {
 	const char *module = sysctl_key_module(s->path);
@@ -145,7 +154,7 @@ static int plan_live(struct plan *p, const struct subject *s,
 		return item(p, s, true, ITEM_UNOBSERVABLE, "",
 			    "cannot be read: %s", strerror(-k->err));
 	if (sysctl_value_equal(k->value, s->value))
-		return item(p, s, true, ITEM_IN_SYNC, k->value, "%s", "");
+		return plain(p, s, true, ITEM_IN_SYNC, k->value);
 	if (k->read_only)
 		return item(p, s, true, ITEM_BLOCKED, k->value,
 			    "the kernel offers this key read-only; take it "
@@ -153,7 +162,7 @@ static int plan_live(struct plan *p, const struct subject *s,
 	if (k->refused && sysctl_value_equal(k->refused_value, s->value))
 		return item(p, s, true, ITEM_BLOCKED, k->value, "%s",
 			    k->refused_note);
-	r = item(p, s, true, ITEM_DRIFTED, k->value, "%s", "");
+	r = plain(p, s, true, ITEM_DRIFTED, k->value);
 	if (r < 0)
 		return r;
 	return change_list_add(p->changes, CHANGE_SET, s->key, k->value,
@@ -187,8 +196,8 @@ static int plan_persisted(struct plan *p, const struct subject *s,
 				    s->persisted, have, s->value);
 		if (r < 0)
 			return r;
-		return item(p, s, false, own ? ITEM_DRIFTED : ITEM_ABSENT,
-			    have, "%s", "");
+		return plain(p, s, false, own ? ITEM_DRIFTED : ITEM_ABSENT,
+			     have);
 	}
 	later = sysctl_lines_override(&p->seen->lines, s->path, s->value);
 	if (later)
@@ -200,19 +209,23 @@ static int plan_persisted(struct plan *p, const struct subject *s,
 		return item(p, s, false, ITEM_UNOBSERVABLE, have,
 			    "cannot tell whether another file wins: %s",
 			    p->seen->files_note);
-	return item(p, s, false, ITEM_IN_SYNC, have, "%s", "");
+	return plain(p, s, false, ITEM_IN_SYNC, have);
 }
 
 static int subject_init(struct subject *s, const char *key, const char *path,
 			const char *value, bool optional)
 {
-	*s = (struct subject){
-		.key = key, .value = value, .optional = optional,
-	};
-	(void)snprintf(s->path, sizeof(s->path), "%s", path);
-	if (snprintf(s->persisted, sizeof(s->persisted), "%s%s", key,
-		     SYSCTL_PERSISTED) >= (int)sizeof(s->persisted))
+	size_t n = strlen(key);
+
+	s->key = key;
+	s->value = value;
+	s->optional = optional;
+	(void)put_text(s->path, s->path + sizeof(s->path), path);
+	if (n + sizeof(SYSCTL_PERSISTED) > sizeof(s->persisted))
 		return -ENAMETOOLONG;
+	(void)memcpy(s->persisted, key, n);
+	(void)memcpy(s->persisted + n, SYSCTL_PERSISTED,
+		     sizeof(SYSCTL_PERSISTED));
 	return 0;
 }
 

@@ -91,6 +91,20 @@ static int link_path(const char *root, const char *target, char *buf)
 				  rootpath(root, buf, "/etc/%s", target);
 }
 
+/* Is `path` that of the zone's data, plainly or seen from /etc? */
+static bool is_path_of(const char *root, const char *path, const char *zone)
+{
+	static const char *const ways[] = { "/", "/etc/../" };
+	char other[PATH_MAX];
+	size_t i;
+
+	for (i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+		if (rootpath(root, other, "%s" ZONEINFO "%s", ways[i],
+			     zone) == 0 && strcmp(path, other) == 0)
+			return true;
+	return false;
+}
+
 static void see_localtime(const char *root, struct timezone_seen *s,
 			  const char *want, const char *data, size_t size)
 {
@@ -120,6 +134,12 @@ static void see_localtime(const char *root, struct timezone_seen *s,
 		}
 		if (link_path(root, target, path) < 0)
 			return;
+	}
+	/* The usual link leads to what was just read. */
+	if (s->kind == TIMEZONE_LINK && is_path_of(root, path, want)) {
+		s->dangling = !data;
+		s->same = data != NULL;
+		return;
 	}
 	own = zone_data(path, &own_size);
 	s->dangling = n >= 0 && !own;

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,6 +19,7 @@
 #include "common/file.h"
 #include "common/ip.h"
 #include "common/parse.h"
+#include "common/put.h"
 #include "common/trim.h"
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))
@@ -214,6 +216,77 @@ static void changes(void **state)
 	change_list_done(&l);
 }
 
+static void pieces_are_cut_and_ended(void **state)
+{
+	char buf[12], *at, *end = buf + sizeof(buf);
+
+	(void)state;
+	at = put_text(buf, end, "table ");
+	at = put_u32(at, end, 0);
+	assert_string_equal(buf, "table 0");
+	at = put_u32(at, end, UINT32_MAX);
+	assert_string_equal(buf, "table 04294");
+	at = put_text(at, end, "more");
+	assert_string_equal(buf, "table 04294");
+	assert_ptr_equal(at, end - 1);
+	(void)put_u32(buf, end, UINT32_MAX);
+	assert_string_equal(buf, "4294967295");
+}
+
+static void lists_grow(void **state)
+{
+	struct change_list list = CHANGE_LIST_INIT;
+	char key[16];
+	int i;
+
+	(void)state;
+	for (i = 0; i < 100; i++) {
+		(void)snprintf(key, sizeof(key), "k%d", i);
+		assert_int_equal(change_list_add(&list, CHANGE_ADD, key, "",
+						 "w"), 0);
+	}
+	assert_int_equal(list.n, 100);
+	for (i = 0; i < 100; i++) {
+		(void)snprintf(key, sizeof(key), "k%d", i);
+		assert_string_equal(list.v[i].key, key);
+	}
+	change_list_done(&list);
+}
+
+static void line_is(const char *path, const char *content, int r,
+		    const char *line)
+{
+	struct fault f = FAULT_INIT;
+	char buf[32] = "untouched";
+
+	assert_int_equal(file_write(path, 0600, content, strlen(content), &f),
+			 0);
+	assert_int_equal(file_line(path, buf, sizeof(buf), &f), r);
+	assert_string_equal(buf, line);
+}
+
+static void first_lines(void **state)
+{
+	char dir[] = "/tmp/garboard-line.XXXXXX", path[64], big[5000];
+	char buf[8];
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(path, sizeof(path), "%s/line", dir);
+	line_is(path, "live\n", 0, "live");
+	line_is(path, "live", 0, "live");
+	line_is(path, "", 0, "");
+	line_is(path, "a\nb\n", 0, "a\nb");
+	(void)memset(big, 'x', sizeof(big) - 1);
+	big[sizeof(big) - 1] = '\0';
+	line_is(path, big, -E2BIG, "untouched");
+	big[100] = '\0';
+	line_is(path, big, -E2BIG, "untouched");
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(file_line(path, buf, sizeof(buf), NULL), -ENOENT);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 static void files(void **state)
 {
 	char dir[] = "/tmp/garboard-test-XXXXXX", path[64], sub[64];
@@ -271,6 +344,9 @@ int main(void)
 		cmocka_unit_test(labels),    cmocka_unit_test(jitter),
 		cmocka_unit_test(faults),    cmocka_unit_test(changes),
 		cmocka_unit_test(only_real_characters),
+		cmocka_unit_test(pieces_are_cut_and_ended),
+		cmocka_unit_test(lists_grow),
+		cmocka_unit_test(first_lines),
 		cmocka_unit_test(files),
 		cmocka_unit_test(trim_loses_nothing),
 	};
