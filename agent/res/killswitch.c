@@ -38,6 +38,7 @@ struct killswitch {
 	} guarded[DESIRED_UPLINKS_MAX];
 	size_t n_guarded;
 	bool touched;		/* a foreign commit changed our tables */
+	bool stale;		/* the last view is known to be over */
 	bool moved;		/* a link that matters changed */
 	char writer[WRITER_MAX];
 };
@@ -175,10 +176,11 @@ static void note_devices(struct killswitch *k, const struct desired *want,
 /* Now and then all of it, whatever the generation says. */
 static void see_tables(struct killswitch *k, struct killswitch_seen *s)
 {
-	bool all = k->looks++ >= LOOKS_PER_READING;
+	bool all = k->looks++ >= LOOKS_PER_READING || k->stale;
 
 	if (all)
 		k->looks = 0;
+	k->stale = false;
 	if (nft_look(k->nft, killswitch_is_ours, all ? NULL : k->view,
 		     &s->view, &s->tables_fault) < 0) {
 		k->view = nft_view_unref(k->view);
@@ -461,6 +463,7 @@ static int killswitch_apply(void *state, const struct desired *want,
 			first = r;
 	}
 	k->applied = true;
+	k->stale = true;
 	armed_done(&next);
 	return first;
 }
@@ -503,8 +506,10 @@ static int on_nft(sd_event_source *source, int fd, uint32_t revents,
 	(void)fd;
 	(void)revents;
 	lost = nl_notify_drain(k->nft_events, on_nft_message, k) != 0;
-	if (k->touched || lost)
+	if (k->touched || lost) {
+		k->stale = true;
 		k->look_again(k->userdata);
+	}
 	k->touched = false;
 	return 0;
 }

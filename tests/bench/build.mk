@@ -1,11 +1,12 @@
 # Programs that measure; built by `make bench`, run by tests/bench/run only.
-BENCH := $(addprefix $(BUILD)/bench/,raw oneshot look)
+BENCH := $(addprefix $(BUILD)/bench/,raw oneshot look repair)
 
 bench: all $(BENCH)
 	tests/bench/run $(BUILD)
 $(BUILD)/bench/raw: $(call objs,tests/bench/raw)
 $(BUILD)/bench/oneshot: $(call objs,tests/bench/oneshot)
 $(BUILD)/bench/look: $(call objs,tests/bench/look) $(call lib,agent spec proto common)
+$(BUILD)/bench/repair: $(call objs,tests/bench/repair) $(call lib,agent spec proto common)
 $(BENCH):
 	@mkdir -p $(@D)
 	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_agent) $(LIBS_spec) $(LIBS_proto)
