@@ -185,13 +185,23 @@ static const char *record_path(const char *state_dir, char *buf)
 int armed_load(const char *state_dir, struct armed *ret_armed,
 	       struct fault *f)
 {
-	_cleanup_free_ char *text = NULL;
+	struct kept once = KEPT_INIT;
+	int r = armed_load_kept(&once, state_dir, ret_armed, f);
+
+	kept_done(&once);
+	return r;
+}
+
+int armed_load_kept(struct kept *kept, const char *state_dir,
+		    struct armed *ret_armed, struct fault *f)
+{
+	const char *text;
 	char path[PATH_SIZE];
 	size_t size;
 	int r;
 
-	r = file_read(record_path(state_dir, path), RECORD_SIZE_MAX, &text,
-		      &size, f);
+	r = kept_read(kept, record_path(state_dir, path), RECORD_SIZE_MAX,
+		      &text, &size, f);
 	if (r == -ENOENT) {
 		struct armed none = ARMED_INIT;
 

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 
+#include "agent/kept.h"
 #include "common/fault.h"
 #include "common/strlist.h"
 #include "proto/desired.h"
@@ -29,6 +30,9 @@ void armed_done(struct armed *a);
 /* Absent: success with found false. Damaged: -EBADMSG. */
 int armed_load(const char *state_dir, struct armed *ret_armed,
 	       struct fault *f);
+/* The same, for who loads it again and again. */
+int armed_load_kept(struct kept *kept, const char *state_dir,
+		    struct armed *ret_armed, struct fault *f);
 int armed_save(const char *state_dir, const struct armed *a,
 	       struct fault *f);
 

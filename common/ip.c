@@ -18,11 +18,8 @@ int ip_addr_parse(const char *text, struct ip_addr *ret_addr)
 {
 	struct ip_addr a = { 0 };
 
-	if (inet_pton(AF_INET, text, a.bytes) == 1)
-		a.family = AF_INET;
-	else if (inet_pton(AF_INET6, text, a.bytes) == 1)
-		a.family = AF_INET6;
-	else
+	a.family = strchr(text, ':') ? AF_INET6 : AF_INET;
+	if (inet_pton(a.family, text, a.bytes) != 1)
 		return -EINVAL;
 	*ret_addr = a;
 	return 0;

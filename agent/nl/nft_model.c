@@ -130,9 +130,14 @@ int nft_set_add(struct nft_set *s, const struct ip_prefix *prefix)
 		return 0;
 	(void)memcpy(r.from, prefix->addr.bytes, set_bytes(s));
 	(void)memcpy(r.to, r.from, sizeof(r.to));
-	for (i = prefix->len; i < set_bytes(s) * 8; i++) {
-		r.from[i / 8] &= (uint8_t)~(0x80u >> (i % 8));
-		r.to[i / 8] |= (uint8_t)(0x80u >> (i % 8));
+	/* The host part: what is left of a byte, then whole bytes. */
+	for (i = prefix->len / 8u; i < set_bytes(s); i++) {
+		uint8_t host = i == prefix->len / 8u ?
+				       (uint8_t)(0xffu >> prefix->len % 8) :
+				       0xff;
+
+		r.from[i] &= (uint8_t)~host;
+		r.to[i] |= host;
 	}
 	return nft_set_add_range(s, &r);
 }

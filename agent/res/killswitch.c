@@ -23,6 +23,7 @@ struct killswitch {
 	bool owns;		/* a one-shot owns nothing: it ends at once */
 	struct nl_sock *nft, *route;
 	bool plain;		/* the kernel has no owner|persist */
+	struct kept record;	/* its text */
 	struct nft_view *view;	/* the last one */
 	unsigned int looks;	/* since all of it was read */
 	bool applied;		/* not the first time any more */
@@ -72,6 +73,7 @@ static void *killswitch_free(void *state)
 	(void)nl_sock_free(k->nft);
 	(void)nl_sock_free(k->route);
 	strlist_done(&k->devices);
+	kept_done(&k->record);
 	free(k);
 	return NULL;
 }
@@ -199,7 +201,8 @@ static int killswitch_observe(void *state, const struct desired *want,
 
 	if (!s)
 		return fault_errno(f, -ENOMEM, "killswitch", "observe");
-	(void)armed_load(k->state_dir, &s->record, &s->record_fault);
+	(void)armed_load_kept(&k->record, k->state_dir, &s->record,
+			      &s->record_fault);
 	r = open_sockets(k, &s->tables_fault);
 	if (r < 0) {
 		s->links_fault = s->tables_fault;

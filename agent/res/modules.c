@@ -47,6 +47,7 @@ struct modules_state {
 	ino_t index_inode;
 	struct stamps stamps;	/* of the files that `denials` came from */
 	struct module_denials denials;
+	char release[sizeof(((struct modules_seen *)0)->release)];
 	struct wake *wake;
 	struct bus_listener *listener;
 	resource_look_again look_again;
@@ -268,10 +269,12 @@ static int modules_observe(void *state, const struct desired *want,
 	struct modules_seen *seen = calloc(1, sizeof(*seen));
 	int r = seen ? 0 : -ENOMEM;
 
-	if (r == 0)
-		r = module_release(st->host->root, seen->release,
-				   sizeof(seen->release));
+	/* A kernel keeps its release; only what is below a root may not. */
+	if (r == 0 && (*st->host->root || !*st->release))
+		r = module_release(st->host->root, st->release,
+				   sizeof(st->release));
 	if (r == 0) {
+		(void)memcpy(seen->release, st->release, sizeof(st->release));
 		check_index_age(st, seen->release);
 		seen->loading_disabled =
 			module_loading_is_disabled(st->host->root);

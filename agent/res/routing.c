@@ -14,6 +14,8 @@ struct routing {
 	const char *state_dir;
 	sd_event *event;
 	struct nl_sock *sock;
+	struct kept armed, record;	/* their texts */
+	bool ipv6;		/* seen: it cannot be unloaded */
 	struct nl_notify *events;
 	sd_event_source *source;
 	resource_look_again look_again;
@@ -51,6 +53,8 @@ static void *routing_free(void *state)
 	t->source = sd_event_source_disable_unref(t->source);
 	(void)nl_notify_free(t->events);
 	(void)nl_sock_free(t->sock);
+	kept_done(&t->armed);
+	kept_done(&t->record);
 	free(t);
 	return NULL;
 }
@@ -143,7 +147,9 @@ static int see_net(struct routing *t, const struct desired_egress *egress,
 	if (r == 0)
 		r = rtnl_rule_dump(t->sock, &s->rules, &s->net_fault);
 	/* With ipv6.disable=1 there is nothing to close (KS-03). */
-	s->ipv6 = access("/proc/net/if_inet6", F_OK) == 0;
+	if (!t->ipv6)
+		t->ipv6 = access("/proc/net/if_inet6", F_OK) == 0;
+	s->ipv6 = t->ipv6;
 	return r;
 }
 
@@ -176,9 +182,10 @@ static int routing_observe(void *state, const struct desired *want,
 		armed_done(&none);
 		return fault_errno(f, -ENOMEM, "routing", "observe");
 	}
-	(void)armed_load(t->state_dir, &s->armed, &s->armed_fault);
-	(void)routing_record_load(t->state_dir, &s->record,
-				  &s->record_fault);
+	(void)armed_load_kept(&t->armed, t->state_dir, &s->armed,
+			      &s->armed_fault);
+	(void)routing_record_load_kept(&t->record, t->state_dir, &s->record,
+				       &s->record_fault);
 	r = armed_merge(&want->egress, s->armed.d ? &s->armed : &none, &next);
 	if (r < 0) {
 		seen_free(s);

@@ -83,19 +83,33 @@ int routing_record_parse(char *text, struct routing_record *ret)
 int routing_record_load(const char *state_dir, struct routing_record *ret,
 			struct fault *f)
 {
+	struct kept once = KEPT_INIT;
+	int r = routing_record_load_kept(&once, state_dir, ret, f);
+
+	kept_done(&once);
+	return r;
+}
+
+int routing_record_load_kept(struct kept *kept, const char *state_dir,
+			     struct routing_record *ret, struct fault *f)
+{
 	_cleanup_free_ char *text = NULL;
+	const char *read;
 	char path[PATH_SIZE];
 	size_t size;
 	int r;
 
 	(void)snprintf(path, sizeof(path), "%s/ours/routing", state_dir);
-	r = file_read(path, ROUTING_RECORD_TEXT_MAX, &text, &size, f);
+	r = kept_read(kept, path, ROUTING_RECORD_TEXT_MAX, &read, &size, f);
 	if (r == -ENOENT) {
 		ret->n = 0;
 		return 0;
 	}
 	if (r < 0)
 		return r;
+	text = strdup(read);
+	if (!text)
+		return fault_errno(f, -ENOMEM, path, "read");
 	r = routing_record_parse(text, ret);
 	if (r < 0)
 		return fault_set(f, r, path, "damaged: remove it when the "

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "agent/kept.h"
 #include "common/fault.h"
 #include "common/ip.h"
 
@@ -26,6 +27,9 @@ struct routing_record {
 /* Absent: an empty record. Damaged: -EBADMSG. */
 int routing_record_load(const char *state_dir, struct routing_record *ret,
 			struct fault *f);
+/* The same, for who loads it again and again. */
+int routing_record_load_kept(struct kept *kept, const char *state_dir,
+			     struct routing_record *ret, struct fault *f);
 int routing_record_save(const char *state_dir, const struct routing_record *r,
 			struct fault *f);
 

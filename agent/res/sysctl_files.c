@@ -10,37 +10,16 @@
 
 #define BLANKS " \t\r\n\v\f"
 
-/* Swaps the separators when the first of them is a dot. */
-static void swap_separators(char *path)
+/* One component, of `n` characters at `at`. */
+static bool is_sane(const char *at, size_t n)
 {
-	char *p = strpbrk(path, "./");
-
-	if (!p || *p == '/')
-		return;
-	for (; *p; p++)
-		*p = *p == '.' ? '/' : *p == '/' ? '.' : *p;
-}
-
-static bool components_are_sane(const char *path)
-{
-	while (*path) {
-		size_t n = (size_t)(strchrnul(path, '/') - path);
-
-		if (n == 0 || (n == 1 && path[0] == '.') ||
-		    (n == 2 && path[0] == '.' && path[1] == '.'))
-			return false;
-		path += n;
-		if (*path == '/' && *++path == '\0')
-			return false;
-	}
-	return true;
+	return n > 2 || (n > 0 && memcmp(at, "..", n) != 0);
 }
 
 int sysctl_key_path(const char *key, char *buf, size_t size)
 {
-	char path[SYSCTL_KEY_MAX];
-	const char *p;
-	size_t n;
+	char path[SYSCTL_KEY_MAX], dot = '.', slash = '/';
+	size_t n, i, start = 0;
 
 	/* "/net/ipv4" is one of the spellings of sysctl.d(5). */
 	if (*key == '/')
@@ -50,14 +29,27 @@ int sysctl_key_path(const char *key, char *buf, size_t size)
 		return -EINVAL;
 	if (n >= sizeof(path) || n >= size)
 		return -ENAMETOOLONG;
-	for (p = key; *p; p++)
-		if ((unsigned char)*p <= ' ' || *p == 0x7f || *p == '=')
+	/* The separators are swapped when the first of them is a dot. */
+	if (key[strcspn(key, "./")] == '.') {
+		dot = '/';
+		slash = '.';
+	}
+	for (i = 0; i < n; i++) {
+		char c = key[i];
+
+		if ((unsigned char)c <= ' ' || c == 0x7f || c == '=')
 			return -EINVAL;
-	memcpy(path, key, n + 1);
-	swap_separators(path);
-	if (!strchr(path, '/') || !components_are_sane(path))
+		path[i] = c == '.' ? dot : c == '/' ? slash : c;
+		if (path[i] != '/')
+			continue;
+		if (!is_sane(path + start, i - start))
+			return -EINVAL;
+		start = i + 1;
+	}
+	if (start == 0 || !is_sane(path + start, n - start))
 		return -EINVAL;
-	memcpy(buf, path, n + 1);
+	memcpy(buf, path, n);
+	buf[n] = '\0';
 	return 0;
 }
 

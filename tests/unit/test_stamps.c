@@ -1,4 +1,5 @@
 /* Stamps of files: what was noted, and whether it still is so. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,11 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "agent/confdirs.h"
+#include "agent/kept.h"
 #include "agent/stamps.h"
 
 static char dir[] = "/tmp/test_stamps.XXXXXX";
@@ -88,6 +91,85 @@ static void a_drop_in_that_comes_is_seen(void **state)
 	stamps_done(&s);
 }
 
+static const char *kept_path(void)
+{
+	static char path[256];
+
+	(void)snprintf(path, sizeof(path), "%s/kept", dir);
+	return path;
+}
+
+static void kept_is(struct kept *k, int r, const char *text)
+{
+	struct fault f = FAULT_INIT;
+	const char *got = "";
+	size_t size = 0;
+
+	assert_int_equal(kept_read(k, kept_path(), 100, &got, &size, &f), r);
+	assert_int_equal(f.err, 0);
+	assert_string_equal(got, text);
+	assert_int_equal(size, strlen(text));
+}
+
+/* Reads until what is there is old enough to be trusted. */
+static void let_it_age(struct kept *k, int r, const char *text)
+{
+	time_t end = time(NULL) + 10;
+
+	do
+		kept_is(k, r, text);
+	while (!stamps_fresh(&k->stamps) && time(NULL) < end);
+	assert_true(stamps_fresh(&k->stamps));
+}
+
+static void a_kept_text_follows_its_file(void **state)
+{
+	struct kept k = KEPT_INIT;
+	const char *before, *after;
+	char other[256];
+	size_t size;
+
+	(void)state;
+	kept_is(&k, -ENOENT, "");
+	kept_is(&k, -ENOENT, "");
+	fill("kept", "one");
+	let_it_age(&k, 0, "one");
+	/* The same copy as long as nothing happens. */
+	assert_int_equal(kept_read(&k, kept_path(), 100, &before, &size,
+				   NULL), 0);
+	assert_int_equal(kept_read(&k, kept_path(), 100, &after, &size,
+				   NULL), 0);
+	assert_ptr_equal(before, after);
+	fill("kept", "two");		/* in place, of the same size */
+	let_it_age(&k, 0, "two");
+	fill("new", "six");		/* replaced, as file_write() does */
+	(void)snprintf(other, sizeof(other), "%s/new", dir);
+	assert_int_equal(rename(other, kept_path()), 0);
+	let_it_age(&k, 0, "six");
+	assert_int_equal(unlink(kept_path()), 0);
+	kept_is(&k, -ENOENT, "");
+	fill("kept", "ten");
+	kept_is(&k, 0, "ten");
+	fill("kept", "11");		/* twice in one tick of the clock */
+	kept_is(&k, 0, "11");
+	(void)unlink(kept_path());
+	kept_done(&k);
+}
+
+static void what_cannot_be_read_is_not_kept(void **state)
+{
+	struct kept k = KEPT_INIT;
+	struct fault f = FAULT_INIT;
+	const char *text;
+	size_t size;
+
+	(void)state;
+	assert_int_equal(kept_read(&k, dir, 100, &text, &size, &f), -EISDIR);
+	assert_int_equal(f.err, -EISDIR);
+	assert_false(stamps_fresh(&k.stamps));
+	kept_done(&k);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -95,6 +177,8 @@ int main(void)
 		cmocka_unit_test(what_was_absent_and_came_is_seen),
 		cmocka_unit_test(what_is_young_is_never_fresh),
 		cmocka_unit_test(a_drop_in_that_comes_is_seen),
+		cmocka_unit_test(a_kept_text_follows_its_file),
+		cmocka_unit_test(what_cannot_be_read_is_not_kept),
 	};
 	char cmd[256];
 	int r;
