@@ -201,3 +201,21 @@ int members_any_voter(const struct step_env *env, const struct members *m,
 	}
 	return found;
 }
+
+int members_open_api(const struct step_env *env, const char *what,
+		     char ret_through[MEMBERS_NODE_MAX], struct kube **ret_kube,
+		     struct fault *f)
+{
+	struct members m = { 0 };
+	int r = members_read(env, NULL, &m, f);
+
+	if (r < 0)
+		return r;
+	if (!m.api)
+		r = fault_set(f, -EREMOTEIO, what, "no API answers: %s",
+			      m.why);
+	(void)snprintf(ret_through, MEMBERS_NODE_MAX, "%s", m.through);
+	members_done(&m);
+	return r < 0 ? r : cluster_kube(env->cluster, ret_through,
+					STREAM_API_LOCAL, NULL, ret_kube, f);
+}

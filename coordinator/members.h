@@ -11,6 +11,9 @@
 #include "coordinator/steps/step.h"
 
 #define MEMBERS_WHY_MAX 300
+#define MEMBERS_NODE_MAX 64
+
+struct kube;
 
 struct member_state {
 	bool voter;		/* started, not a learner, node agrees */
@@ -19,7 +22,7 @@ struct member_state {
 
 struct members {
 	bool api;		/* some server answered /readyz */
-	char through[64];	/* the node it was asked through */
+	char through[MEMBERS_NODE_MAX];	/* the node it was asked through */
 	char why[MEMBERS_WHY_MAX];	/* why there is no API */
 	struct member_state *v;	/* one per node of the spec; servers count */
 	size_t n;
@@ -38,3 +41,12 @@ void members_done(struct members *m);
 /* Index of a server whose member votes, `first` preferred; -ENOENT. */
 int members_any_voter(const struct step_env *env, const struct members *m,
 		      const char *first, size_t *ret_node);
+
+/*
+ * A client of any server that answers, through its own node; the endpoint
+ * is not used, so that it can be looked at. `what` names who asks in the
+ * fault. *ret_kube is borrowed from the cluster, `ret_through` the node.
+ */
+int members_open_api(const struct step_env *env, const char *what,
+		     char ret_through[MEMBERS_NODE_MAX], struct kube **ret_kube,
+		     struct fault *f);

@@ -203,3 +203,33 @@ int vip_answers(const struct step_env *env, char *why, size_t size,
 	}
 	return 1;
 }
+
+int vip_check_free(const struct step_env *env, const char *node,
+		   struct fault *f)
+{
+	struct fault scratch = FAULT_INIT;
+	char names[200];
+	struct up *u = NULL;
+	struct order *o;
+	size_t carriers = 0;
+	int r = vip_carriers(env, &carriers, names, sizeof(names), f);
+
+	if (r < 0 || carriers > 0)
+		return r;
+	o = order_new(ORDER_PROBE);
+	if (!o)
+		return -ENOMEM;
+	o->probe = PROBE_ADDRESS_FREE;
+	r = ask(env->control, node, o, env->times->order, &u, &scratch);
+	(void)order_free(o);
+	if (r < 0)
+		return fault_set(f, r, node, "cannot tell whether the endpoint "
+				 "is free: %s", scratch.text);
+	if (u->result.probe && !u->result.probe->ok)
+		r = fault_set(f, -EADDRINUSE, "endpoint",
+			      "%s sees another machine on the address: %s; "
+			      "nothing was announced. Free it, or choose "
+			      "another endpoint", node, u->result.probe->text);
+	(void)up_free(u);
+	return r;
+}

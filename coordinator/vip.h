@@ -31,3 +31,11 @@ int vip_carriers(const struct step_env *env, size_t *ret_n, char *names,
  */
 int vip_answers(const struct step_env *env, char *why, size_t size,
 		struct fault *f);
+
+/*
+ * Before the first announcement: a printer on the address would make two
+ * owners of it (contract 6.4, B76). Asked by ARP on `node`, unless one of
+ * our own nodes carries it. -EADDRINUSE with what answered.
+ */
+int vip_check_free(const struct step_env *env, const char *node,
+		   struct fault *f);

@@ -21,7 +21,7 @@ struct seen {
 	bool applied;
 	bool ready;
 	char why[CNI_WHY_MAX];
-	char through[64];
+	char through[MEMBERS_NODE_MAX];
 	char *manifest;
 };
 
@@ -47,23 +47,6 @@ static struct cni_want our_want(const struct spec *spec)
 				  .port = (uint16_t)spec->control_plane.port.v,
 				  .nodes = spec_count(spec,
 						      SPEC_ROLE_SERVER) };
-}
-
-static int find_api(const struct step_env *env, struct seen *s,
-		    struct kube **ret_kube, struct fault *f)
-{
-	struct members m = { 0 };
-	int r = members_read(env, NULL, &m, f);
-
-	if (r < 0)
-		return r;
-	if (!m.api)
-		r = fault_set(f, -EREMOTEIO, "cilium", "no API answers: %s",
-			      m.why);
-	(void)snprintf(s->through, sizeof(s->through), "%s", m.through);
-	members_done(&m);
-	return r < 0 ? r : cluster_kube(env->cluster, s->through,
-					STREAM_API_LOCAL, NULL, ret_kube, f);
 }
 
 /* What can change by waiting is "not yet"; the rest is kept as a cause. */
@@ -93,7 +76,7 @@ static int observe(const struct step_env *env, void **ret_seen,
 		return -ENOMEM;
 	s->external = env->spec->cilium.owner.v == SPEC_OWNER_EXTERNAL ||
 		      !env->spec->k3s.manage.v;
-	r = find_api(env, s, &k, f);
+	r = members_open_api(env, "cilium", s->through, &k, f);
 	if (r == 0)
 		r = cni_manifest(env->spec, &s->manifest, f);
 	if (r == 0) {

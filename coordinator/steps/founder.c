@@ -17,6 +17,7 @@
 #include "coordinator/members.h"
 #include "coordinator/progress.h"
 #include "coordinator/steps/step.h"
+#include "coordinator/vip.h"
 #include "proto/up.h"
 #include "spec/spec.h"
 
@@ -185,8 +186,11 @@ static int start_founder(const struct step_env *env, const struct seen *s,
 					 "of its servers");
 		server.mode = START_FOUND;
 		server.intent = &intent;
+		/* Found out now, it costs nothing; after the joins, a day. */
+		if (env->spec->control_plane.endpoint.v.family)
+			r = vip_check_free(env, s->founder, f);
 		/* A credential or token of an earlier cluster is no use. */
-		if (env->gate->verdict == GATE_MAY_FOUND)
+		if (r == 0 && env->gate->verdict == GATE_MAY_FOUND)
 			r = cluster_credential_drop(env->cluster, f);
 		if (r == 0)
 			r = founding_intend(env, s->founder, f);

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "coordinator/addon.h"
-#include "coordinator/ask.h"
 #include "coordinator/cluster.h"
 #include "coordinator/control_client.h"
 #include "coordinator/manifests.h"
@@ -18,7 +17,6 @@
 #include "coordinator/progress.h"
 #include "coordinator/steps/step.h"
 #include "coordinator/vip.h"
-#include "proto/up.h"
 #include "spec/spec.h"
 
 #define LEASE_PATH                                                            \
@@ -30,7 +28,7 @@ struct seen {
 	bool applied;
 	bool proven;		/* one carrier, all servers get through */
 	char why[VIP_WHY_MAX];
-	char through[64];
+	char through[MEMBERS_NODE_MAX];
 	char *manifest;
 };
 
@@ -48,26 +46,6 @@ static struct addon our_addon(const struct seen *s)
 	return (struct addon){ .slot = SLOT_KUBE_VIP,
 			       .name = "garboard-kube-vip",
 			       .text = s->manifest };
-}
-
-/* Any server that answers; the VIP itself is not used to look at it. */
-static int find_api(const struct step_env *env, struct seen *s,
-		    struct kube **ret_kube, struct fault *f)
-{
-	struct members m = { 0 };
-	int r = members_read(env, NULL, &m, f);
-
-	if (r < 0)
-		return r;
-	if (!m.api)
-		r = fault_set(f, -EREMOTEIO, "kube-vip", "no API answers: %s",
-			      m.why);
-	else
-		(void)snprintf(s->through, sizeof(s->through), "%s",
-			       m.through);
-	members_done(&m);
-	return r < 0 ? r : cluster_kube(env->cluster, s->through,
-					STREAM_API_LOCAL, NULL, ret_kube, f);
 }
 
 /* 1: one carrier and every server gets through; 0: `why`. */
@@ -104,7 +82,7 @@ static int observe(const struct step_env *env, void **ret_seen,
 	s->wanted = env->spec->control_plane.endpoint.v.family != 0 &&
 		    env->spec->k3s.manage.v;
 	if (s->wanted)
-		r = find_api(env, s, &k, f);
+		r = members_open_api(env, "kube-vip", s->through, &k, f);
 	if (r == 0 && s->wanted)
 		r = vip_manifest(env, &s->manifest, f);
 	if (r == 0 && s->wanted) {
@@ -221,40 +199,6 @@ static int prove(const struct step_env *env, struct fault *f)
 	}
 }
 
-/*
- * Before the first announcement: a printer on the address would make two
- * owners of it (contract 6.4, B76). Asked by ARP on a server.
- */
-static int check_free(const struct step_env *env, const char *node,
-		      struct fault *f)
-{
-	struct fault scratch = FAULT_INIT;
-	char names[200];
-	struct up *u = NULL;
-	struct order *o;
-	size_t carriers = 0;
-	int r = vip_carriers(env, &carriers, names, sizeof(names), f);
-
-	if (r < 0 || carriers > 0)
-		return r;
-	o = order_new(ORDER_PROBE);
-	if (!o)
-		return -ENOMEM;
-	o->probe = PROBE_ADDRESS_FREE;
-	r = ask(env->control, node, o, env->times->order, &u, &scratch);
-	(void)order_free(o);
-	if (r < 0)
-		return fault_set(f, r, node, "cannot tell whether the endpoint "
-				 "is free: %s", scratch.text);
-	if (u->result.probe && !u->result.probe->ok)
-		r = fault_set(f, -EADDRINUSE, "endpoint",
-			      "%s sees another machine on the address: %s; "
-			      "nothing was announced. Free it, or choose "
-			      "another endpoint", node, u->result.probe->text);
-	(void)up_free(u);
-	return r;
-}
-
 static int apply(const struct step_env *env, const void *seen,
 		 const struct change_list *changes, struct fault *f)
 {
@@ -266,7 +210,7 @@ static int apply(const struct step_env *env, const void *seen,
 
 	(void)changes;
 	if (r == 0 && !s->applied)
-		r = check_free(env, s->through, f);
+		r = vip_check_free(env, s->through, f);
 	if (r == 0 && !s->applied)
 		r = addon_put(env, &a, f);
 	if (r == 0 && !s->applied)
