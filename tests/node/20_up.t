@@ -211,8 +211,7 @@ back "rt03_last_resort: the unreachable default of its table" server-1 \
 	'ip route flush table 51820' 'ip route show table 51820 | grep unreachable'
 back "rt03_last_resort: and the rule outlives the tunnel" server-1 \
 	'ip link del wg0' 'ip rule | grep 18200:; ip route show table 51820 | grep unreachable'
-node_exec server-1 sh -c 'ip link add wg0 type veth peer name wg0-peer
-	ip addr add 10.64.0.2/32 dev wg0; ip link set wg0-peer up; ip link set wg0 up'
+whole_tunnel server-1
 
 # ---- who can read the secrets ----
 token=$(node_exec server-1 cat /etc/rancher/k3s/garboard-token | sed 's/.*://')

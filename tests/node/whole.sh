@@ -33,10 +33,17 @@ whole_init() { # N
 	}
 }
 
-whole_class() { # NODE
-	node_exec "$1" sh -ec 'ip link add wg0 type veth peer name wg0-peer
+# A tunnel device that nobody serves: its packets go nowhere. The machine has
+# no /dev/net/tun of its own, so it is made from outside.
+whole_tunnel() { # NODE
+	nsenter -n -t "$("${cluster_lab[@]}" pid "$1")" sh -ec '
+		ip tuntap add dev wg0 mode tun
 		ip addr add 10.64.0.2/32 dev wg0
-		ip link set wg0-peer up; ip link set wg0 up'
+		ip link set wg0 up'
+}
+
+whole_class() { # NODE
+	whole_tunnel "$1"
 	python3 - "$spec" "$1" <<-'PY'
 	import sys
 	path, gateway = sys.argv[1:]
