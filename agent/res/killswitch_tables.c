@@ -17,6 +17,7 @@
 #define ND_LAST 136		/* neighbour advertisement */
 #define ND_HOP_LIMIT 255
 
+#define ETH_TYPE 12
 #define IP4_SADDR 12
 #define IP4_DADDR 16
 #define IP6_SADDR 8
@@ -157,6 +158,22 @@ static void match_source(const struct build *b, struct nft_rule *r, int af,
 			 const char *set)
 {
 	match_family(b, r, af);
+	nft_rule_payload(r, NFT_PAYLOAD_NETWORK_HEADER,
+			 af == AF_INET6 ? IP6_SADDR : IP4_SADDR,
+			 af == AF_INET6 ? 16 : 4);
+	nft_rule_lookup(r, set);
+}
+
+/*
+ * By the bytes on the wire: a raw socket may call IP whatever it likes, and
+ * the kernel believes it (FACTS S3).
+ */
+static void match_source_on_wire(struct nft_rule *r, int af, const char *set)
+{
+	uint16_t ether = htons(af == AF_INET6 ? ETH_P_IPV6 : ETH_P_IP);
+
+	nft_rule_payload(r, NFT_PAYLOAD_LL_HEADER, ETH_TYPE, sizeof(ether));
+	nft_rule_cmp(r, NFT_CMP_EQ, &ether, sizeof(ether));
 	nft_rule_payload(r, NFT_PAYLOAD_NETWORK_HEADER,
 			 af == AF_INET6 ? IP6_SADDR : IP4_SADDR,
 			 af == AF_INET6 ? 16 : 4);
@@ -583,6 +600,11 @@ static void select_class(struct build *b, const char *base,
 		if (!r)
 			return;
 		match_source(b, r, families[i], set);
+		nft_rule_verdict(r, NFT_JUMP, chain);
+		r = is_netdev(b->t) ? rule(b, base) : NULL;
+		if (!r)
+			continue;
+		match_source_on_wire(r, families[i], set);
 		nft_rule_verdict(r, NFT_JUMP, chain);
 	}
 	if (c->mask == 0)

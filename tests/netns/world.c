@@ -309,17 +309,18 @@ static size_t ip_header(unsigned char *at, const char *source,
 	return sizeof(*v4);
 }
 
-static void send_raw(const char *source, const char *dest, int port)
+static void send_raw(const char *source, const char *dest, int port,
+		     uint16_t protocol)
 {
 	_Alignas(4) unsigned char frame[128] = { 0 };
 	unsigned char *ip = frame + 2 + ETH_HLEN;	/* aligned */
 	bool v6 = strchr(dest, ':');
 	struct sockaddr_ll at = {
 		.sll_family = AF_PACKET,
-		.sll_protocol = htons(v6 ? ETH_P_IPV6 : ETH_P_IP),
+		.sll_protocol = htons(protocol),
 		.sll_ifindex = (int)if_nametoindex("up0"),
 	};
-	struct ethhdr eth = { .h_proto = at.sll_protocol,
+	struct ethhdr eth = { .h_proto = htons(v6 ? ETH_P_IPV6 : ETH_P_IP),
 			      .h_dest = { 2, 0, 0, 0, 0, 0xfe } };
 	struct udphdr udp = { .dest = htons((uint16_t)port),
 			      .len = htons(sizeof(udp) + 1) };
@@ -409,7 +410,11 @@ bool leaves(enum path path, const char *source, const char *dest, int port)
 		enter(ns_node);
 		break;
 	case PATH_RAW:
-		send_raw(source, dest, port);
+		send_raw(source, dest, port,
+			 strchr(dest, ':') ? ETH_P_IPV6 : ETH_P_IP);
+		break;
+	case PATH_RAW_ODD:
+		send_raw(source, dest, port, ETH_P_802_EX1);
 		break;
 	case PATH_MAX:
 		break;

@@ -38,6 +38,7 @@ enum path {
 	PATH_BOUND,		/* the same, bound to up0 as well */
 	PATH_FORWARD,		/* from the pod */
 	PATH_RAW,		/* AF_PACKET on up0 */
+	PATH_RAW_ODD,		/* the same, said not to be IP */
 	PATH_MAX,
 };
 
