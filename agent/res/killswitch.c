@@ -98,6 +98,7 @@ static void seen_free(void *seen)
 	if (!s)
 		return;
 	armed_done(&s->record);
+	free(s->record_text);
 	(void)nft_view_unref(s->view);
 	free(s->links.v);
 	strlist_done(&s->renamed);
@@ -203,6 +204,9 @@ static int killswitch_observe(void *state, const struct desired *want,
 		return fault_errno(f, -ENOMEM, "killswitch", "observe");
 	(void)armed_load_kept(&k->record, k->state_dir, &s->record,
 			      &s->record_fault);
+	/* Short of memory, the plan makes the text itself. */
+	if (!s->record_fault.err && k->record.text)
+		s->record_text = strdup(k->record.text);
 	r = open_sockets(k, &s->tables_fault);
 	if (r < 0) {
 		s->links_fault = s->tables_fault;

@@ -72,20 +72,27 @@ static void sum_up(const struct armed *a, const char *text, char *buf,
 static int plan_record(struct plan *p)
 {
 	_cleanup_free_ char *have = NULL, *want = NULL;
-	char had[CHANGE_TEXT_MAX] = "", wants[CHANGE_TEXT_MAX];
+	char had[CHANGE_TEXT_MAX], wants[CHANGE_TEXT_MAX];
 	bool found = p->seen->record.found;
 	int r;
 
+	had[0] = '\0';
 	if (!p->next.found)
 		return 0;
+	r = armed_format(&p->next, &want);
+	if (r < 0)
+		return r;
+	sum_up(&p->next, want, wants, sizeof(wants));
+	/* What stands in the file is what would be written. */
+	if (found && p->seen->record_text &&
+	    strcmp(p->seen->record_text, want) == 0)
+		return report(p, CHANGE_SET, KILLSWITCH_KEY_RECORD,
+			      ITEM_IN_SYNC, wants, wants, "");
 	r = armed_format(&p->seen->record, &have);
-	if (r == 0)
-		r = armed_format(&p->next, &want);
-	if (r < 0 || !have || !want)
-		return r < 0 ? r : -ENOMEM;
+	if (r < 0)
+		return r;
 	if (found)
 		sum_up(&p->seen->record, have, had, sizeof(had));
-	sum_up(&p->next, want, wants, sizeof(wants));
 	if (found && strcmp(have, want) == 0)
 		return report(p, CHANGE_SET, KILLSWITCH_KEY_RECORD,
 			      ITEM_IN_SYNC, wants, wants, "");

@@ -10,6 +10,7 @@
 
 struct killswitch_seen {
 	struct armed record;
+	char *record_text;		/* as it stands in the file, or NULL */
 	struct fault record_fault;	/* err 0: the record was read */
 	struct rtnl_links links;
 	struct fault links_fault;

@@ -12,6 +12,7 @@
 #include "agent/rootpath.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/put.h"
 
 #define PROC_MODULES_MAX (1024 * 1024)
 #define CMDLINE_MAX 65536
@@ -87,21 +88,23 @@ bool module_sysfs_is_there(const char *root)
 
 enum module_live module_live(const char *root, bool sysfs, const char *name)
 {
-	char path[PATH_MAX], folded[MODULE_NAME_MAX], state[32];
+	char path[PATH_MAX], folded[MODULE_NAME_MAX], state[32], *end;
 	struct stat st;
 	int r;
 
 	module_name_fold(name, folded);
-	if (rootpath(root, path, "/sys/module/%s/initstate", folded) < 0)
+	if (rootpath(root, path, "/sys/module/") < 0)
 		return MODULE_NOT_LOADED;
+	end = put_text(path + strlen(path), path + sizeof(path), folded);
+	(void)put_text(end, path + sizeof(path), "/initstate");
 	r = file_line(path, state, sizeof(state), NULL);
 	if (r == 0)
 		return strcmp(state, "live") == 0 ? MODULE_LOADED :
 		       strcmp(state, "coming") == 0 ? MODULE_COMING :
 						      MODULE_NOT_LOADED;
 	/* Built-in code has a directory (if parameters), but no state. */
-	if (rootpath(root, path, "/sys/module/%s", folded) == 0 &&
-	    stat(path, &st) == 0)
+	*end = '\0';
+	if (stat(path, &st) == 0)
 		return MODULE_BUILT_IN;
 	if (!sysfs)
 		return live_by_proc(root, name);

@@ -125,6 +125,8 @@ bool sysctl_same_knob(const char *a, const char *b)
 
 	if (strcmp(a, b) == 0)
 		return true;
+	if (a[0] != 'n' || b[0] != 'n')
+		return false;	/* as most: neither is one of them */
 	return (strcmp(a, twins[0]) == 0 && strcmp(b, twins[1]) == 0) ||
 	       (strcmp(a, twins[1]) == 0 && strcmp(b, twins[0]) == 0);
 }
@@ -235,8 +237,8 @@ const struct sysctl_line *sysctl_lines_own(const struct sysctl_lines *lines,
 	for (i = lines->n; i > 0; i--) {
 		const struct sysctl_line *l = &lines->v[i - 1];
 
-		if (strcmp(l->file, SYSCTL_OWN_FILE) == 0 && l->value &&
-		    strcmp(l->path, path) == 0)
+		if (l->value && strcmp(l->path, path) == 0 &&
+		    strcmp(l->file, SYSCTL_OWN_FILE) == 0)
 			return l;
 	}
 	return NULL;
@@ -253,13 +255,14 @@ const struct sysctl_line *
 sysctl_lines_override(const struct sysctl_lines *lines, const char *path,
 		      const char *value)
 {
+	const char *own = base_name(SYSCTL_OWN_FILE);
 	size_t i;
 
 	/* The last explicit assignment decides; look from the end. */
 	for (i = lines->n; i > 0; i--) {
 		const struct sysctl_line *l = &lines->v[i - 1];
 
-		if (strcmp(base_name(l->file), base_name(SYSCTL_OWN_FILE)) <= 0)
+		if (strcmp(base_name(l->file), own) <= 0)
 			return NULL;
 		if (!l->value || !sysctl_same_knob(l->path, path))
 			continue;

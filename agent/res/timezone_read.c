@@ -205,10 +205,10 @@ void timezone_see(const char *root, const char *want,
 	struct stat st;
 	size_t size = 0;
 
-	s.zoneinfo = rootpath(root, path, "/" ZONEINFO) == 0 &&
-		     stat(path, &st) == 0;
 	data = named_data(root, want, &size);
 	s.exists = data != NULL;
+	s.zoneinfo = data || (rootpath(root, path, "/" ZONEINFO) == 0 &&
+			      stat(path, &st) == 0);
 	if (!data && s.zoneinfo)
 		find_canonical(root, want, s.canonical);
 	see_localtime(root, &s, want, data, size);
