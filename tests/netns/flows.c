@@ -193,6 +193,67 @@ static void flows_from_before_are_forgotten(void **state)
 	assert_int_equal(forget("192.0.2.1/32", NULL), 2);
 }
 
+/* ---- devices under other names ---- */
+
+static int setup_resident(void **state)
+{
+	struct fixture *x = calloc(1, sizeof(*x));
+
+	world_make();
+	x->want = sample_desired(true);
+	run_open(&x->run, &resource_killswitch, true);
+	run_watch(&x->run, x->want);
+	*state = x;
+	return 0;
+}
+
+static void renamed_uplink_stays_guarded(void **state)
+{
+	struct fixture *x = *state;
+
+	run_converge(&x->run, x->want);
+	while (sd_event_run(x->run.event, 0) > 0)
+		;
+	sh("ip link set up0 name up9");
+	assert_true(run_wait(&x->run));
+	run_converge(&x->run, x->want);
+	sh("nft list chain netdev garboard_egress_up9 egress | "
+	   "grep -q 'device \"*up9'");
+	sh("ip link set up9 name up0");
+	run_converge(&x->run, x->want);
+	assert_false(leaves(PATH_RAW, "10.44.0.5", OUT, 1000));
+	/* One that the spec no longer names is let go. */
+	strlist_done(&x->want->egress.uplinks);
+	assert_int_equal(strlist_add(&x->want->egress.uplinks, "pod0"), 0);
+	run_converge(&x->run, x->want);
+	assert_int_equal(sh_status("nft list table netdev garboard_egress_up0 "
+				   "2>/dev/null"), 1);
+}
+
+/* A wire of that name is no tunnel: no way in, and no exception. */
+static void another_device_is_no_tunnel(void **state)
+{
+	struct fixture *x = *state;
+	struct run rt;
+
+	run_converge(&x->run, x->want);
+	run_open(&rt, &resource_routing, false);
+	world_tunnel();
+	sh("ip addr add 10.64.0.2/32 dev wg0");
+	run_converge(&rt, x->want);
+	assert_int_equal(run_item(&rt, x->want, "tunnel wg0"), ITEM_IN_SYNC);
+	sh("ip route show table 51820 | grep -q '^default dev wg0'");
+	sh("ip link del wg0; ip link set up0 name wg0");
+	sh("ip addr add 10.64.0.2/32 dev wg0; ip link set wg0 up");
+	run_converge(&rt, x->want);
+	assert_int_equal(run_item(&rt, x->want, "tunnel wg0"), ITEM_BLOCKED);
+	assert_int_equal(sh_status("ip route show table 51820 | "
+				   "grep -q '^default dev wg0'"), 1);
+	/* Even where the main table leads there. */
+	assert_false(leaves(PATH_OUTPUT, "10.44.0.5", OUT, 1000));
+	run_close(&rt);
+}
+
 /* ---- what is not covered ---- */
 
 static int bpf(int cmd, union bpf_attr *attr)
@@ -270,6 +331,9 @@ int main(void)
 		T(ks10_relay_is_for_wireguard_only),
 		T(ks07_link_scope_dhcp_and_neighbours),
 		T(flows_from_before_are_forgotten),
+		cmocka_unit_test_setup_teardown(renamed_uplink_stays_guarded,
+						setup_resident, teardown),
+		T(another_device_is_no_tunnel),
 		T(mn03_redirect_is_not_covered),
 	};
 
