@@ -67,7 +67,7 @@ static enum scripts scripts_of(const struct harness *h)
 static void start_agent(const struct harness *h)
 {
 	if (is_ours(h) && !agent_lives())
-		agent_start(h->want, h->ks.dir, h->guard == GUARD_OURS_PLAIN);
+		agent_start(h->ks.dir, h->guard == GUARD_OURS_PLAIN);
 }
 
 static struct harness *begin(enum guard guard)

@@ -424,21 +424,21 @@ static int agent(struct desired *want, const char *state_dir, bool plain,
 	return 0;
 }
 
-void agent_start(const struct desired *want, const char *state_dir,
-		 bool plain)
+void agent_start(const char *state_dir, bool plain)
 {
 	int ready[2];
 	char c;
 
-	(void)want;
 	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
 	(void)fflush(NULL);
 	agent_pid = fork();
 	assert_true(agent_pid >= 0);
 	if (agent_pid == 0) {
-		int log = open("/tmp/garboard-leak-agent.log",
-			       O_WRONLY | O_CREAT | O_APPEND, 0600);
+		char path[sizeof(dir) + 16];
+		int log;
 
+		(void)snprintf(path, sizeof(path), "%s/agent.log", dir);
+		log = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		(void)dup2(log, 2);
 		(void)close(ready[0]);

@@ -47,7 +47,7 @@ bool tunnel_is_up(void);
 /* The class of the harness: pods, a source and a mark, both families. */
 struct desired *scene_desired(void);
 
-/* Waits for its first convergence. */
-void agent_start(const struct desired *want, const char *dir, bool plain);
+/* Enforces scene_desired(); waits for its first convergence. */
+void agent_start(const char *state_dir, bool plain);
 void agent_end(int signal);
 bool agent_lives(void);
