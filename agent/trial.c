@@ -23,9 +23,13 @@
 #define FILE_SIZE_MAX (8u * 1024 * 1024)
 #define LENGTH_SIZE 4
 
+/* Nobody tells when the file of the next boot was lost or has rotted. */
+#define KEEP_TIME (60 * USEC_PER_SEC)
+#define KEEP_SLACK (10 * USEC_PER_SEC)
+
 struct trial {
 	struct trial_env env;
-	sd_event_source *timer;
+	sd_event_source *timer, *tick;
 	bool running, applied, returned;
 	uint64_t generation;
 	usec deadline;
@@ -138,6 +142,14 @@ static void keep_now(struct trial *t)
 	if (keep(t, engine_desired(t->env.engine), &f) < 0)
 		log_error("the next boot may be closed by an older policy: %s",
 			  fault_str(&f, text, sizeof(text)));
+}
+
+static int on_tick(sd_event_source *source, uint64_t due, void *userdata)
+{
+	(void)due;
+	keep_now(userdata);
+	(void)sd_event_source_set_time_relative(source, KEEP_TIME);
+	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
 /* ---- the end of a trial ---- */
@@ -405,6 +417,10 @@ int trial_new(const struct trial_env *env, struct trial **ret_trial,
 	if (r >= 0)
 		r = sd_event_source_set_enabled(t->timer, SD_EVENT_OFF);
 	if (r >= 0)
+		r = sd_event_add_time_relative(env->event, &t->tick,
+					       CLOCK_BOOTTIME, KEEP_TIME,
+					       KEEP_SLACK, on_tick, t);
+	if (r >= 0)
 		r = resume(t);
 	if (r < 0) {
 		(void)trial_free(t);
@@ -419,6 +435,7 @@ struct trial *trial_free(struct trial *t)
 	if (!t)
 		return NULL;
 	(void)sd_event_source_disable_unref(t->timer);
+	(void)sd_event_source_disable_unref(t->tick);
 	free(t);
 	return NULL;
 }
