@@ -139,7 +139,10 @@ static void mark_unfinished(struct converge_result *r, enum resource_id id,
 	}
 }
 
-/* A resource that could not even be opened has no items to say so. */
+/*
+ * A resource that could not even be opened has no items to say so. One that
+ * was looked at has a fault of its last apply: seen, and not done.
+ */
 static int add_fault(struct converge_result *r, enum resource_id id,
 		     const struct engine_resource *er)
 {
@@ -150,7 +153,8 @@ static int add_fault(struct converge_result *r, enum resource_id id,
 	return add(r, &(struct converge_entry){
 			      .kind = CONVERGE_LEFT,
 			      .resource = id,
-			      .state = ITEM_UNOBSERVABLE,
+			      .state = er->looked ? ITEM_BLOCKED :
+						    ITEM_UNOBSERVABLE,
 			      .key = f.object,
 			      .have = (char *)"",
 			      .want = (char *)"",

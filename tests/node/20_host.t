@@ -61,6 +61,20 @@ before=$(life)
 like "$(converge --only timezone)" ' 0 changed' "a03: a second run changes nothing"
 is "$(life)" "$before" "and leaves cron alone"
 on systemctl stop cron
+if [ -n "${GARBOARD_LONG:-}" ]; then
+	spec <<'X'
+  timezone: Europe/Riga
+X
+	on sh -c 'd=/run/systemd/system/systemd-timedated.service.d; mkdir -p $d
+		printf "[Service]\nExecStart=\nExecStart=/bin/sleep infinity\n" >$d/x.conf
+		systemctl daemon-reload; systemctl stop systemd-timedated'
+	ok "a timedated that does not answer is waited for, not for ever" \
+		converge --only timezone
+	like "$(on readlink /etc/localtime)" 'Europe/Riga$' "and done without"
+	on systemctl stop systemd-timedated.service
+else
+	skip "a timedated that does not answer takes 20 s (GARBOARD_LONG)" 2
+fi
 on systemctl mask systemd-timedated.service 2>/dev/null
 spec <<'X'
   timezone: Europe/Oslo

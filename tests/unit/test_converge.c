@@ -248,6 +248,8 @@ static void what_fails_is_left_with_its_reason(void **state)
 	assert_int_equal(entry(&r, "a")->kind, CONVERGE_CHANGED);
 	assert_int_equal(entry(&r, "b")->kind, CONVERGE_LEFT);
 	assert_string_equal(entry(&r, "b")->reason, "read-only");
+	/* It was seen well enough: what failed is the change (exit 1, not 5). */
+	assert_false(r.unobservable);
 	converge_result_done(&r);
 }
 

@@ -17,7 +17,7 @@ here=$(dirname "$0")
 release=$(. /etc/os-release && echo "$VERSION_CODENAME")
 cache=${GARBOARD_VM_CACHE:-/var/cache/garboard-vm}
 packages='linux-image-amd64 systemd systemd-sysv dbus udev kmod procps iproute2
-	nftables open-iscsi libmnl0 libnftnl11 libprotobuf-c1 libyaml-0-2 tzdata'
+	nftables open-iscsi tgt libmnl0 libnftnl11 libprotobuf-c1 libyaml-0-2 tzdata'
 case $release in
 bookworm) packages="$packages libssl3" ;;
 *) packages="$packages libssl3t64" ;;
@@ -48,7 +48,8 @@ dress() { # ROOT
 	ln -sf ../payload.service \
 		"$1/etc/systemd/system/graphical.target.wants/payload.service"
 	for u in apt-daily.timer apt-daily-upgrade.timer e2scrub_all.timer \
-		fstrim.timer dpkg-db-backup.timer systemd-networkd.service; do
+		fstrim.timer dpkg-db-backup.timer systemd-networkd.service \
+		tgt.service; do
 		ln -sf /dev/null "$1/etc/systemd/system/$u"
 	done
 	# A guest under emulation needs few drivers to find its disk.
@@ -94,10 +95,15 @@ mkdir -p "$cache"
 key=$({ cat "$0" "$here/../lib/debian.sh"; echo "$release"; } |
 	sha256sum | cut -c1-16)
 guest=$cache/$release-$key
+# Guests nobody asked for since yesterday.
+find "$cache" -maxdepth 2 -name used -mmin +1440 | while read -r used; do
+	[ "${used%/used}" = "$guest" ] || rm -rf --one-file-system "${used%/used}"
+done
 if [ ! -d "$guest" ]; then
 	exec 9>"$cache/.lock"
 	flock 9
 	[ -d "$guest" ] || build "$guest"
 	exec 9>&-
 fi
+touch "$guest/used"
 echo "$guest"
