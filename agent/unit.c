@@ -395,8 +395,11 @@ static bool run(struct unit *u, const struct resource_host *host,
 		return false;
 	}
 	if (!u->plan.n) {
+		/* The end of what was under way is news for the next ones. */
+		bool ended = u->in_flight;
+
 		converged(u, p, now);
-		return false;
+		return ended;
 	}
 	if (u->mode == MODE_ENFORCE && !p->check)
 		return enforce(u, want, p, now);

@@ -122,13 +122,26 @@ static void note_failure(struct timezone_state *st, const struct fault *own,
 	st->failed_at = clock_boottime();
 }
 
+static bool is_set(const struct timezone_state *st)
+{
+	struct timezone_seen seen = { 0 };
+
+	timezone_see(st->host->root, st->zone, &seen);
+	return seen.same;
+}
+
 static void on_set(void *userdata, int r, const char *text)
 {
 	struct timezone_state *st = userdata;
 	struct fault own = FAULT_INIT;
 
 	st->call = NULL;
-	if (r == 0)
+	/*
+	 * Its "done" is no proof: a timedated that runs compares with the zone
+	 * it read at its start, and does nothing about a link that somebody
+	 * else has changed since.
+	 */
+	if (r == 0 && is_set(st))
 		restart_cron(st);
 	else if (set_ourselves(st, st->zone, &own) < 0)
 		note_failure(st, &own, text);

@@ -20,9 +20,9 @@ life() { # NUMBER MOMENT...
 	for ms; do
 		i=$((i + 1))
 		"$here/boot" -d "$tmp/disk$n" -c "churning:$ms" "$tmp/run-churn" \
-			"$tmp/cut$n.$i" "${GUEST_LIMIT:-400}" || return 1
+			"$tmp/cut$n.$i" "${GUEST_LIMIT:-900}" || return 1
 	done
-	"$here/boot" -d "$tmp/disk$n" "$tmp/run-whole" "$tmp/whole$n" "${GUEST_LIMIT:-400}"
+	"$here/boot" -d "$tmp/disk$n" "$tmp/run-whole" "$tmp/whole$n" "${GUEST_LIMIT:-900}"
 }
 "$here/mkguest.sh" >/dev/null || bail "no guest"
 pids=()

@@ -45,7 +45,7 @@ guest() {
 	_what=$1 _run=$2
 	shift 2
 	_out=$tmp/out.$_run
-	"$here/boot" "$@" "$tmp/$_run" "$_out" "${GUEST_LIMIT:-400}" >"$tmp/log" 2>&1
+	"$here/boot" "$@" "$tmp/$_run" "$_out" "${GUEST_LIMIT:-900}" >"$tmp/log" 2>&1
 	_r=$?
 	number_on "$_out/results" && [ $_r = 0 ] && pass "$_what" && return
 	fail "$_what"
