@@ -24,7 +24,7 @@ DEPS := build-essential pkg-config git ca-certificates clang clang-tidy \
 	clang-format cppcheck mandoc protobuf-c-compiler libprotobuf-c-dev \
 	libmnl-dev libnftnl-dev libsystemd-dev libssl-dev libyaml-dev \
 	libsqlite3-dev libcurl4-openssl-dev libjansson-dev libcmocka-dev
-DEPS_TEST := mmdebstrap dbus-daemon qemu-system-x86 qemu-utils e2fsprogs mount iproute2 \
+DEPS_TEST := systemd mmdebstrap dbus-daemon qemu-system-x86 qemu-utils e2fsprogs mount iproute2 \
 	nftables procps libcap2-bin openssl openvpn dpkg-dev debhelper lintian \
 	python3-minimal python3-yaml python3-cryptography perl valgrind
 

@@ -32,6 +32,8 @@
 #define LINK_USER "garboard"
 #define TRIAL_SECONDS_MAX 3600
 #define REST_AFTER (10 * USEC_PER_SEC)
+/* With the engine's own periodic look, so that it wakes for both. */
+#define REST_EVERY (60 * USEC_PER_SEC)
 
 struct options {
 	const char *state_dir, *run_dir, *bundle;
@@ -346,21 +348,21 @@ static int parse_options(int argc, char **argv, struct options *o)
 	return optind == argc ? 0 : -EINVAL;
 }
 
-/* What only the start and the first repairs needed is given back. */
+/* What only the start or a burst needed is given back, now and again. */
 static int on_rest(sd_event_source *source, uint64_t now, void *userdata)
 {
-	(void)source;
 	(void)now;
 	(void)userdata;
 	trim_memory();
-	return 0;
+	(void)sd_event_source_set_time_relative(source, REST_EVERY);
+	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
 static void rest_later(sd_event *event)
 {
 	/* Failure costs memory, nothing else. */
 	(void)sd_event_add_time_relative(event, NULL, CLOCK_BOOTTIME, REST_AFTER,
-					 USEC_PER_SEC, on_rest, NULL);
+					 REST_AFTER, on_rest, NULL);
 }
 
 int cmd_run(int argc, char **argv)

@@ -25,7 +25,6 @@ struct tls_session {
 	unsigned int silent;	/* pings without a byte in return */
 	bool hold;
 	bool broken;		/* nothing more may be sent */
-	bool rested;		/* the memory of the handshake is given back */
 };
 
 DEFINE_CLEANUP(session, struct tls_session, tls_session_free)
@@ -165,9 +164,7 @@ static int on_ping(sd_event_source *source, uint64_t now, void *userdata)
 		return end(s, fault_set(&f, -ETIMEDOUT, "coordinator",
 					"has been silent for %u pings",
 					s->silent), &f);
-	if (!s->rested)
-		trim_memory();
-	s->rested = true;
+	trim_memory();
 	s->silent++;
 	(void)frame_writer_put(&s->writer, FRAME_PING, NULL, 0);
 	(void)sd_event_source_set_time_relative(source, s->ping);
