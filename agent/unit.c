@@ -279,12 +279,32 @@ static void converged(struct unit *u, const struct engine_params *p, usec now)
 }
 
 /* How long a repair has to wait; 0: it may be made now. */
+/*
+ * What was started is over when nothing of the plan is pending any more: the
+ * plan may have moved on to what stands on it (a name made, then its daemon).
+ */
+static bool flying(const struct unit *u)
+{
+	size_t i;
+
+	if (!u->in_flight)
+		return false;
+	for (i = 0; i < u->plan.n; i++) {
+		const struct item *it = item_list_find(
+			(struct item_list *)&u->items, u->plan.v[i].key);
+
+		if (it && it->state == ITEM_PENDING)
+			return true;
+	}
+	return u->tried == plan_digest(&u->plan);
+}
+
 static usec must_wait(const struct unit *u, const struct engine_params *p,
 		      usec now)
 {
 	usec wait = 0, until = 0;
 
-	if (u->in_flight)
+	if (flying(u))
 		until = u->applied + p->flight;
 	else if (u->attempt && u->tried == plan_digest(&u->plan))
 		until = u->applied + rate_doubled(p->retry_base, p->retry_cap,
@@ -368,6 +388,8 @@ static bool enforce(struct unit *u, const struct desired *want,
 			u->fault = u->stuck;
 		return false;
 	}
+	if (u->in_flight && !flying(u))
+		u->in_flight = false;
 	if (u->in_flight) {
 		(void)fault_set(&u->fault, -ETIMEDOUT,
 				resource_name(u->res->id),

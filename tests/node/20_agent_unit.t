@@ -102,6 +102,7 @@ small() {
 	[ "$kb" -le 3000 ]
 }
 ok "it is small when idle: at most 3 MB proportional" wait_for 30 small
+small
 diag "proportional memory: $kb kB"
 on systemctl kill -s KILL garboard-agent
 ok "it is back after a kill -9" wait_for 20 on sh -c \

@@ -392,6 +392,25 @@ static void in_flight_has_a_deadline(void **state)
 	engine_free(e);
 }
 
+/* A name was made; its daemon need not wait for the name's deadline. */
+static void is01_a_step_that_ended_frees_the_next(void **state)
+{
+	struct engine *e = make(engine_params_default());
+
+	(void)state;
+	want(e, MODE_ENFORCE);
+	engine_only(e, 1);
+	fakes[0].apply_returns = 1;
+	fakes[0].apply_helps = false;
+	(void)engine_pass(e, START);
+	assert_int_equal(fakes[0].applied, 1);
+	fakes[0].value = "half";
+	fakes[0].again(fakes[0].userdata);
+	(void)engine_pass(e, START + SEC);
+	assert_int_equal(fakes[0].applied, 2);
+	engine_free(e);
+}
+
 static void failing_apply_backs_off_and_says_why(void **state)
 {
 	struct engine *e = make(engine_params_default());
@@ -622,6 +641,7 @@ int main(void)
 		cmocka_unit_test(ks14_repeat_offender_is_contended),
 		cmocka_unit_test(in_flight_is_waited_for),
 		cmocka_unit_test(in_flight_has_a_deadline),
+		cmocka_unit_test(is01_a_step_that_ended_frees_the_next),
 		cmocka_unit_test(failing_apply_backs_off_and_says_why),
 		cmocka_unit_test(rt03_what_was_awaited_is_not_delayed),
 		cmocka_unit_test(another_plan_does_not_wait),
