@@ -45,7 +45,13 @@ diag() { printf '%s\n' "$*" | sed 's/^/# /'; }
 plan() { tap_plan=$1; echo "1..$1"; }
 done_testing() { tap_plan=$tap_n; echo "1..$tap_n"; }
 skip_all() { tap_plan=0; echo "1..0 # SKIP $*"; exit 0; }
-bail() { tap_plan=0; echo "Bail out! $*"; exit 255; }
+# Of this file alone: without a plan it fails, and the other files still run.
+bail() {
+	tap_n=$((tap_n + 1)) tap_bad=$((tap_bad + 1)) tap_plan=0
+	echo "not ok $tap_n - cannot go on: $*" | head -n 1
+	printf '%s\n' "$*" | sed 's/^/# /'
+	exit 255
+}
 
 pass() { tap_n=$((tap_n + 1)); echo "ok $tap_n - $*"; }
 fail() {
