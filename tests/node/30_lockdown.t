@@ -22,7 +22,13 @@ at_exit 'rm -rf --one-file-system "$tmp"'
 at_exit '"$lab" down'
 "$lab" up 1 --tie $$ >"$tmp/up" 2>&1 || bail "no lab: $(cat "$tmp/up")"
 on() { "$lab" exec server-1 "$@"; }
-boot() { "$lab" reboot server-1 >"$tmp/boot" 2>&1 || bail "no boot: $(cat "$tmp/boot")"; }
+# An agent that cannot run may leave its sockets failed, and systemd then calls
+# the machine degraded, now and again: that is no matter here.
+boot() {
+	"$lab" reboot server-1 >"$tmp/boot" 2>&1 ||
+		grep -q 'is degraded' "$tmp/boot" ||
+		bail "no boot: $(cat "$tmp/boot")"
+}
 
 on mkdir -p /etc/sysusers.d /etc/tmpfiles.d /usr/sbin /usr/lib/garboard
 put() { # PROGRAM PATH
