@@ -34,5 +34,8 @@ int cni_ready(struct kube *k, const struct cni_want *want, char *why,
 int cni_agents(struct kube *k, const struct cni_want *want, size_t *ret_right,
 	       size_t *ret_all, char *why, size_t size, struct fault *f);
 
+/* What the spec asks of Cilium, for cni_ready() and cni_agents(). */
+struct cni_want cni_want_of(const struct spec *spec);
+
 /* The HelmChart of the spec; *ret_text is owned by the caller. */
 int cni_manifest(const struct spec *spec, char **ret_text, struct fault *f);

@@ -59,3 +59,11 @@ int cni_manifest(const struct spec *spec, char **ret_text, struct fault *f)
 	json_decref(values);
 	return r;
 }
+
+struct cni_want cni_want_of(const struct spec *spec)
+{
+	return (struct cni_want){ .host = spec_api_address(spec),
+				  .port = (uint16_t)spec->control_plane.port.v,
+				  .nodes = spec_count(spec,
+						      SPEC_ROLE_SERVER) };
+}

@@ -41,19 +41,11 @@ static struct addon our_addon(const struct seen *s)
 			       .text = s->manifest };
 }
 
-static struct cni_want our_want(const struct spec *spec)
-{
-	return (struct cni_want){ .host = spec_api_address(spec),
-				  .port = (uint16_t)spec->control_plane.port.v,
-				  .nodes = spec_count(spec,
-						      SPEC_ROLE_SERVER) };
-}
-
 /* What can change by waiting is "not yet"; the rest is kept as a cause. */
 static int look_ready(const struct step_env *env, struct kube *k,
 		      struct seen *s, struct fault *f)
 {
-	struct cni_want want = our_want(env->spec);
+	struct cni_want want = cni_want_of(env->spec);
 	struct fault scratch = FAULT_INIT;
 	int r = cni_ready(k, &want, s->why, sizeof(s->why), &scratch);
 

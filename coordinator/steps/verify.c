@@ -127,11 +127,7 @@ static int verify_endpoint(const struct step_env *env, struct seen *s,
 static void verify_cilium(const struct step_env *env, struct seen *s,
 			  struct kube *k)
 {
-	struct cni_want want = {
-		.host = spec_api_address(env->spec),
-		.port = (uint16_t)env->spec->control_plane.port.v,
-		.nodes = spec_count(env->spec, SPEC_ROLE_SERVER),
-	};
+	struct cni_want want = cni_want_of(env->spec);
 	struct fault scratch = FAULT_INIT;
 	char why[CNI_WHY_MAX] = "";
 	int r = cni_ready(k, &want, why, sizeof(why), &scratch);
