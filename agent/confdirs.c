@@ -9,6 +9,7 @@
 
 #include "agent/rootpath.h"
 #include "agent/stamps.h"
+#include "agent/wake.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 
@@ -159,6 +160,22 @@ int confdirs_note(const char *root, const char *sub, struct stamps *stamps,
 	for (i = 0; i < e.n && r == 0; i++)
 		r = note(root, e.v[i].path, stamps);
 	return r;
+}
+
+int confdirs_watch(const char *root, const char *sub, struct wake *wake,
+		   struct fault *f)
+{
+	char dir[64];
+	const char *const paths[] = { dir, NULL };
+	int r, first = 0;
+	size_t i;
+
+	for (i = 0; i < sizeof(bases) / sizeof(bases[0]); i++) {
+		(void)snprintf(dir, sizeof(dir), "%s/%s", bases[i], sub);
+		r = wake_paths(wake, root, paths, WAKE_DIR_MASK, f);
+		first = first ? first : r;
+	}
+	return first;
 }
 
 int confdirs_list(const char *root, const char *sub,

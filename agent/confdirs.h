@@ -15,6 +15,7 @@
 #include "common/strlist.h"
 
 struct stamps;		/* agent/stamps.h */
+struct wake;		/* agent/wake.h */
 
 #define CONFDIRS_FILES_MAX 1024		/* per sub-directory */
 #define CONFDIRS_FILE_SIZE_MAX 262144	/* bytes of one file */
@@ -33,6 +34,10 @@ int confdirs_list(const char *root, const char *sub,
  */
 int confdirs_note(const char *root, const char *sub, struct stamps *stamps,
 		  struct fault *f);
+
+/* Wakes when a file of `sub` comes, goes or changes. Again: only adjusts. */
+int confdirs_watch(const char *root, const char *sub, struct wake *wake,
+		   struct fault *f);
 
 /* Called per line, without its newline; may write into `line`. */
 typedef int (*confdirs_line)(void *userdata, const char *file,

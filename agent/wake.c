@@ -8,6 +8,7 @@
 #include <sys/inotify.h>
 #include <sys/socket.h>
 
+#include "agent/rootpath.h"
 #include "common/cleanup.h"
 
 #define WAKE_NETLINKS_MAX 2
@@ -132,6 +133,21 @@ int wake_path(struct wake *w, const char *path, uint32_t mask,
 	if (errno == ENOENT || errno == ENOTDIR)
 		return 0;
 	return fault_errno(f, -errno, path, "cannot be watched");
+}
+
+int wake_paths(struct wake *w, const char *root, const char *const *paths,
+	       uint32_t mask, struct fault *f)
+{
+	char path[PATH_MAX];
+	int r, first = 0;
+
+	for (; *paths; paths++) {
+		r = rootpath(root, path, "%s", *paths);
+		if (r == 0)
+			r = wake_path(w, path, mask, f);
+		first = first ? first : r;
+	}
+	return first;
 }
 
 int wake_netlink(struct wake *w, int protocol, uint32_t groups,

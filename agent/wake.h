@@ -30,6 +30,13 @@ struct wake *wake_free(struct wake *w);		/* returns NULL */
 int wake_path(struct wake *w, const char *path, uint32_t mask,
 	      struct fault *f);
 
+/*
+ * The same for each of `paths` (NULL at the end), which are paths of the
+ * node, below `root`. All are tried; the first error is returned.
+ */
+int wake_paths(struct wake *w, const char *root, const char *const *paths,
+	       uint32_t mask, struct fault *f);
+
 /* What a file replaced by rename, or written in place, shows. */
 #define WAKE_DIR_MASK                                                         \
 	(IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CLOSE_WRITE)

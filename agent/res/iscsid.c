@@ -1,7 +1,6 @@
 #include "agent/res/iscsid.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <linux/netlink.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +8,6 @@
 #include <sys/inotify.h>
 
 #include "agent/res/iscsid_plan.h"
-#include "agent/rootpath.h"
 #include "agent/wake.h"
 
 #define FAILURE_USEC (300 * USEC_PER_SEC)
@@ -280,8 +278,10 @@ static int iscsid_watch(void *state, const struct desired *want,
 			resource_look_again look_again, void *userdata,
 			struct fault *f)
 {
+	static const char *const etc[] = { "/etc", NULL };
+	static const char *const dirs[] = { "/etc/iscsi", NULL };
 	struct iscsid_state *st = state;
-	char path[PATH_MAX];
+	const char *root = st->host->root;
 	int r;
 
 	st->look_again = look_again;
@@ -300,12 +300,8 @@ static int iscsid_watch(void *state, const struct desired *want,
 			return r;
 	}
 	/* /etc tells when the package brings its directory. */
-	r = rootpath(st->host->root, path, "/etc");
-	if (r == 0)
-		r = wake_path(st->wake, path, IN_CREATE, f);
-	if (r == 0)
-		r = rootpath(st->host->root, path, "/etc/iscsi");
-	return r < 0 ? r : wake_path(st->wake, path, WAKE_DIR_MASK, f);
+	r = wake_paths(st->wake, root, etc, IN_CREATE, f);
+	return r < 0 ? r : wake_paths(st->wake, root, dirs, WAKE_DIR_MASK, f);
 }
 
 const struct resource resource_iscsid = {

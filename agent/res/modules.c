@@ -197,7 +197,6 @@ static int see_load(struct modules_state *st, struct module_seen *m)
 static int see_absent(struct modules_state *st, struct modules_seen *seen,
 		      struct module_seen *m, struct fault *f)
 {
-	const char *cause;
 	int r;
 
 	r = look_up(st, seen->release, m, f);
@@ -205,6 +204,21 @@ static int see_absent(struct modules_state *st, struct modules_seen *seen,
 		return r;
 	if (*m->real)
 		m->live = module_live(st->host->root, seen->sysfs, m->real);
+	return 0;
+}
+
+static int see_module(struct modules_state *st, struct modules_seen *seen,
+		      struct module_seen *m, struct fault *f)
+{
+	const char *cause;
+	int r = 0;
+
+	m->live = module_live(st->host->root, seen->sysfs, m->name);
+	if (m->live == MODULE_NOT_LOADED)
+		r = see_absent(st, seen, m, f);
+	if (r < 0)
+		return r;
+	/* Also when it is loaded: the next boot would not load it (MO-02). */
 	cause = module_denials_find(&st->denials, *m->real ? m->real : m->name);
 	if (cause && !(m->denied = strdup(cause)))
 		return -ENOMEM;
@@ -232,13 +246,13 @@ static int see_denials(struct modules_state *st, struct fault *f)
 static int see_all(struct modules_state *st, const struct desired *want,
 		   struct modules_seen *seen, struct fault *f)
 {
-	bool denials_known = false;
 	size_t i;
-	int r = 0;
+	int r;
 
 	seen->v = calloc(want->modules.n + 1, sizeof(*seen->v));
 	if (!seen->v)
 		return -ENOMEM;
+	r = see_denials(st, f);
 	for (i = 0; i < want->modules.n && r == 0; i++) {
 		struct module_seen *m = &seen->v[seen->n];
 
@@ -248,16 +262,7 @@ static int see_all(struct modules_state *st, const struct desired *want,
 		if (!m->name)
 			return -ENOMEM;
 		seen->n++;
-		m->live = module_live(st->host->root, seen->sysfs, m->name);
-		if (m->live != MODULE_NOT_LOADED) {
-			r = see_load(st, m);
-			continue;
-		}
-		if (!denials_known)
-			r = see_denials(st, f);
-		denials_known = true;
-		if (r == 0)
-			r = see_absent(st, seen, m, f);
+		r = see_module(st, seen, m, f);
 	}
 	return r;
 }
@@ -457,21 +462,14 @@ static void on_bus(void *userdata, bool up)
 
 static int watch_files(struct modules_state *st, struct fault *f)
 {
-	static const char *const dirs[] = {
-		"/etc/modules-load.d", "/etc/modprobe.d", "/run/modprobe.d",
-		"/usr/lib/modprobe.d", "/lib/modules",
-	};
-	char path[PATH_MAX];
-	int r, first = 0;
-	size_t i;
+	static const char *const dirs[] = { "/etc/modules-load.d",
+					    "/lib/modules", NULL };
+	const char *root = st->host->root;
+	int r, first;
 
-	for (i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
-		r = rootpath(st->host->root, path, "%s", dirs[i]);
-		if (r == 0)
-			r = wake_path(st->wake, path, WAKE_DIR_MASK, f);
-		first = first ? first : r;
-	}
-	return first;
+	first = wake_paths(st->wake, root, dirs, WAKE_DIR_MASK, f);
+	r = confdirs_watch(root, "modprobe.d", st->wake, f);
+	return first ? first : r;
 }
 
 static int modules_watch(void *state, const struct desired *want,

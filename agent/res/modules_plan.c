@@ -184,6 +184,10 @@ static int plan_persisted(struct plan *p, const struct module_seen *m)
 		return change_list_add(p->changes, CHANGE_REMOVE, key,
 				       "listed", "");
 	}
+	if (has && m->denied && m->live == MODULE_LOADED)
+		return item(p, key, ITEM_BLOCKED, "listed", "listed",
+			    "it is loaded, but the next boot will not load it: "
+			    "deny-listed by %s; remove that entry", m->denied);
 	if (has)
 		return plain(p, key, ITEM_IN_SYNC, "listed", "listed");
 	r = plain(p, key, ITEM_ABSENT, "", "listed");

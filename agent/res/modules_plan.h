@@ -14,7 +14,7 @@ struct module_seen {
 	enum module_live live;
 	enum module_index where;	/* looked up only when not loaded */
 	char real[MODULE_NAME_MAX];	/* what an alias stands for, or "" */
-	char *denied;		/* cause, or NULL */
+	char *denied;		/* cause, or NULL; loaded or not */
 	bool loading;		/* we asked, and it is not over */
 	char *failed;		/* why our last attempt failed, or NULL */
 };

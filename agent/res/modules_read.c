@@ -254,6 +254,13 @@ static bool forbids(const char *command)
 	       (n == 1 && *command == ':');
 }
 
+/* "alias NAME off": the name stands for nothing. */
+static bool is_off(const char *target)
+{
+	return strncmp(target, "off", 3) == 0 &&
+	       strchr(" \t\r", target[3]) != NULL;
+}
+
 static int deny_line(void *userdata, const char *file, unsigned int number,
 		     char *line)
 {
@@ -265,8 +272,11 @@ static int deny_line(void *userdata, const char *file, unsigned int number,
 		return 0;
 	line += strspn(line, " \t");
 	name = strsep(&line, " \t\r");
+	if (line)
+		line += strspn(line, " \t");
 	if (strcmp(word, "blacklist") != 0 &&
-	    (strcmp(word, "install") != 0 || !line || !forbids(line)))
+	    (strcmp(word, "install") != 0 || !line || !forbids(line)) &&
+	    (strcmp(word, "alias") != 0 || !line || !is_off(line)))
 		return 0;
 	(void)snprintf(cause, sizeof(cause), "%s:%u (%s)", file, number, word);
 	return denials_add(userdata, name, cause);

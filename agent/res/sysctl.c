@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -172,6 +173,20 @@ static int held_read(struct sysctl_state *st, struct held *h, char *buf,
 	return 0;
 }
 
+/* Is it the link that is missing, not the key? Asked of absent keys only. */
+static bool lacks_link(struct sysctl_state *st, const char *path)
+{
+	size_t n = sysctl_key_link(path);
+	char link[SYSCTL_KEY_MAX], full[PATH_MAX];
+	struct stat sb;
+
+	if (n == 0)
+		return false;
+	(void)snprintf(link, sizeof(link), "%.*s", (int)n, path);
+	return held_path(st, link, full) == 0 && stat(full, &sb) < 0 &&
+	       errno == ENOENT;
+}
+
 static int copy_text(const char *text, char **ret_copy)
 {
 	char *copy = text ? strdup(text) : NULL;
@@ -205,6 +220,7 @@ static int see_key(struct sysctl_state *st, const char *path,
 	buf[0] = '\0';
 	k->err = held_read(st, h, buf, sizeof(buf));
 	k->read_only = h->read_only;
+	k->no_link = k->err == -ENOENT && lacks_link(st, path);
 	if (h->refused && clock_boottime() - h->refused_at > REFUSAL_USEC)
 		held_forget_refusal(h);
 	k->refused = h->refused;
@@ -550,23 +566,16 @@ static void on_wake(void *userdata)
 	st->look_again(st->userdata);
 }
 
-static int watch_dirs(struct sysctl_state *st, struct fault *f)
+static int watch_files(struct sysctl_state *st, struct fault *f)
 {
-	static const char *const dirs[] = {
-		"/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d",
-		"/usr/lib/sysctl.d", "/etc/sysctl.conf",
-	};
-	char path[PATH_MAX];
-	int r, first = 0;
-	size_t i;
+	/* On Debian a link of sysctl.d names it. */
+	static const char *const files[] = { "/etc/sysctl.conf", NULL };
+	const char *root = st->host->root;
+	int r, first;
 
-	for (i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
-		r = rootpath(st->host->root, path, "%s", dirs[i]);
-		if (r == 0)
-			r = wake_path(st->wake, path, WAKE_DIR_MASK, f);
-		first = first ? first : r;
-	}
-	return first;
+	first = wake_paths(st->wake, root, files, WAKE_DIR_MASK, f);
+	r = confdirs_watch(root, "sysctl.d", st->wake, f);
+	return first ? first : r;
 }
 
 static int sysctl_watch(void *state, const struct desired *want,
@@ -584,10 +593,13 @@ static int sysctl_watch(void *state, const struct desired *want,
 	r = wake_new(st->host->event, on_wake, st, &st->wake, f);
 	if (r < 0)
 		return r;
-	r = watch_dirs(st, f);
+	r = watch_files(st, f);
 	if (r < 0)
 		return r;
-	/* A new link brings keys of its own, set from "default" (SY-03). */
+	/* Modules and links bring keys of their own (SY-03). */
+	r = wake_netlink(st->wake, NETLINK_KOBJECT_UEVENT, 1, "/module/", f);
+	if (r < 0)
+		return r;
 	return wake_netlink(st->wake, NETLINK_ROUTE, RTMGRP_LINK, NULL, f);
 }
 

@@ -58,6 +58,39 @@ bool sysctl_is_glob(const char *path)
 	return strpbrk(path, "*?[") != NULL;
 }
 
+/* Behind "net/ipv4/conf/" and its like: "LINK/KEY", or NULL. */
+static const char *link_part(const char *path)
+{
+	static const char *const trees[] = {
+		"net/ipv4/conf/", "net/ipv4/neigh/", "net/ipv6/conf/",
+		"net/ipv6/neigh/",
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(trees) / sizeof(trees[0]); i++)
+		if (strncmp(path, trees[i], strlen(trees[i])) == 0)
+			return path + strlen(trees[i]);
+	return NULL;
+}
+
+size_t sysctl_key_link(const char *path)
+{
+	const char *link = link_part(path);
+	size_t n = link ? strcspn(link, "/") : 0;
+
+	if (n == 0 || !link[n] || (n == 3 && memcmp(link, "all", n) == 0) ||
+	    (n == 7 && memcmp(link, "default", n) == 0))
+		return 0;
+	return (size_t)(link - path) + n;
+}
+
+bool sysctl_key_splits_link(const char *path)
+{
+	size_t n = sysctl_key_link(path);
+
+	return n > 0 && strchr(path + n + 1, '/') != NULL;
+}
+
 void sysctl_fold(char *text)
 {
 	char *out = text, *p = text;

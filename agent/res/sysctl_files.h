@@ -40,6 +40,15 @@ struct sysctl_lines {
 int sysctl_key_path(const char *key, char *buf, size_t size);
 bool sysctl_is_glob(const char *path);
 
+/*
+ * Is it a key of one network link, "net/ipv4/conf/eth0.100/rp_filter"? The
+ * length of what names the link ("net/ipv4/conf/eth0.100"), or 0. Keys of
+ * "all" and "default" are everybody's.
+ */
+size_t sysctl_key_link(const char *path);
+/* One name too many there: a dot of a link's name was not swapped. */
+bool sysctl_key_splits_link(const char *path);
+
 /* Whitespace between words becomes one blank, none at the ends. In place. */
 void sysctl_fold(char *text);
 /* Folded texts; numbers by value ("0x10" is "16"), word by word. */

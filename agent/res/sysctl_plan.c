@@ -123,10 +123,21 @@ static int plain(struct plan *p, const struct subject *s, bool live,
 			     have, s->value ? s->value : "", "");
 }
 
-static int plan_missing(struct plan *p, const struct subject *s)
+static int plan_missing(struct plan *p, const struct subject *s,
+			const struct sysctl_seen_key *k)
 {
 	const char *module = sysctl_key_module(s->path);
 
+	if (sysctl_key_splits_link(s->path))
+		return item(p, s, true, ITEM_BLOCKED, "",
+			    "no such key (ENOENT): write a dot in the name of "
+			    "a link as a slash, net.ipv4.conf.eth0/100.KEY, or "
+			    "all with slashes, net/ipv4/conf/eth0.100/KEY");
+	if (k->no_link)
+		return item(p, s, true, s->optional ? ITEM_IN_SYNC :
+						      ITEM_PENDING, "",
+			    "there is no such network link now; it is set "
+			    "when the link comes");
 	if (module && wants_module(p->want, module))
 		return item(p, s, true, ITEM_PENDING, "",
 			    "the key comes with module %s, which is not "
@@ -149,7 +160,7 @@ static int plan_live(struct plan *p, const struct subject *s,
 	int r;
 
 	if (k->err == -ENOENT)
-		return plan_missing(p, s);
+		return plan_missing(p, s, k);
 	if (k->err < 0)
 		return item(p, s, true, ITEM_UNOBSERVABLE, "",
 			    "cannot be read: %s", strerror(-k->err));

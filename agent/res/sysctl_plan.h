@@ -16,6 +16,7 @@ struct sysctl_seen_key {
 	char *path;		/* canonical */
 	int err;		/* 0 or the negative errno of reading */
 	bool read_only;		/* no write bit on the file */
+	bool no_link;		/* ENOENT, as its network link is not there */
 	char *value;		/* folded; "" when not read */
 	/* The last refusal by the kernel of exactly this value, or 0. */
 	int refused;

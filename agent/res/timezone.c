@@ -1,7 +1,6 @@
 #include "agent/res/timezone.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +9,6 @@
 #include "agent/bus/systemd1.h"
 #include "agent/bus/timedate1.h"
 #include "agent/res/timezone_plan.h"
-#include "agent/rootpath.h"
 #include "agent/wake.h"
 
 /* An attempt that failed is repeated after this long. */
@@ -227,11 +225,10 @@ static int timezone_watch(void *state, const struct desired *want,
 			  resource_look_again look_again, void *userdata,
 			  struct fault *f)
 {
-	static const char *const dirs[] = { "/etc", "/usr/share/zoneinfo" };
+	static const char *const dirs[] = { "/etc", "/usr/share/zoneinfo",
+					    NULL };
 	struct timezone_state *st = state;
-	char path[PATH_MAX];
-	int r, first = 0;
-	size_t i;
+	int r;
 
 	(void)want;
 	st->look_again = look_again;
@@ -241,13 +238,7 @@ static int timezone_watch(void *state, const struct desired *want,
 	r = wake_new(st->host->event, on_wake, st, &st->wake, f);
 	if (r < 0)
 		return r;
-	for (i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
-		r = rootpath(st->host->root, path, "%s", dirs[i]);
-		if (r == 0)
-			r = wake_path(st->wake, path, WAKE_DIR_MASK, f);
-		first = first ? first : r;
-	}
-	return first;
+	return wake_paths(st->wake, st->host->root, dirs, WAKE_DIR_MASK, f);
 }
 
 const struct resource resource_timezone = {

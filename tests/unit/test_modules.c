@@ -255,6 +255,29 @@ static void mo04_one_bad_module(void **state)
 	run_close(&run);
 }
 
+/* Loaded before somebody denied it: it is here now, and gone after a boot. */
+static void mo02_loaded_and_denied(void **state)
+{
+	struct run run;
+
+	(void)state;
+	put("/etc/modprobe.d/no.conf", "\nalias overlay off\n");
+	put(MODULES_OWN_FILE, "overlay\nunix\n");
+	run_open(&run, &resource_modules);
+	want_module(&run, "overlay");
+	want_module(&run, "unix");
+	look(&run);
+	assert_int_equal(state_of(&run, "overlay"), ITEM_IN_SYNC);
+	assert_int_equal(state_of(&run, "overlay (persisted)"), ITEM_BLOCKED);
+	assert_non_null(strstr(reason_of(&run, "overlay (persisted)"),
+			       "/etc/modprobe.d/no.conf:2"));
+	assert_int_equal(run.changes.n, 0);
+	assert_int_equal(unlink(scratch_path("/etc/modprobe.d/no.conf")), 0);
+	look(&run);
+	assert_int_equal(item_list_worst(&run.items), ITEM_IN_SYNC);
+	run_close(&run);
+}
+
 static void a_kernel_without_modules(void **state)
 {
 	struct run run;
@@ -297,6 +320,7 @@ int main(void)
 		T(a07_loaded_and_persisted),
 		T(mo03_kernel_upgraded_on_disk),
 		T(mo04_one_bad_module),
+		T(mo02_loaded_and_denied),
 		T(a_kernel_without_modules),
 		T(an_alias_counts),
 	};

@@ -286,6 +286,66 @@ static void modules_and_optional_keys(void **state)
 	run_close(&run);
 }
 
+/* A link may come later; a dot in its name is written as a slash. */
+static void sy03_keys_of_links(void **state)
+{
+	static const char dots[] = "net.ipv4.conf.eth0.100.rp_filter";
+	static const char vlan[] = "net.ipv4.conf.eth0/100.rp_filter";
+	struct run run;
+
+	(void)state;
+	put("/proc/sys/net/ipv4/conf/lo/rp_filter", "0\n");
+	run_open(&run, &resource_sysctl);
+	wanted(&run, vlan, "2", false);
+	wanted(&run, "net/ipv4/conf/eth0.200/rp_filter", "2", true);
+	wanted(&run, dots, "2", false);
+	wanted(&run, "net.ipv4.conf.lo.no_such", "2", false);
+	look(&run);
+	assert_int_equal(state_of(&run, vlan), ITEM_PENDING);
+	assert_non_null(strstr(reason_of(&run, vlan), "when the link comes"));
+	assert_int_equal(state_of(&run, "net/ipv4/conf/eth0.200/rp_filter"),
+			 ITEM_IN_SYNC);
+	assert_int_equal(state_of(&run, dots), ITEM_BLOCKED);
+	assert_non_null(strstr(reason_of(&run, dots), "eth0/100"));
+	assert_int_equal(state_of(&run, "net.ipv4.conf.lo.no_such"),
+			 ITEM_BLOCKED);
+	assert_non_null(strstr(reason_of(&run, "net.ipv4.conf.lo.no_such"),
+			       "ENOENT"));
+	assert_int_equal(apply(&run), 0);
+	assert_non_null(strstr(get(SYSCTL_OWN_FILE),
+			       "\nnet/ipv4/conf/eth0.100/rp_filter = 2\n"));
+	put("/proc/sys/net/ipv4/conf/eth0.100/rp_filter", "0\n");
+	look(&run);
+	assert_int_equal(run.changes.n, 1);
+	assert_int_equal(apply(&run), 0);
+	assert_string_equal(get("/proc/sys/net/ipv4/conf/eth0.100/rp_filter"),
+			    "2\n");
+	run_close(&run);
+}
+
+/* Debian 12 has the old file by a link, and that sorts last. */
+static void sy03_sysctl_conf_by_its_link(void **state)
+{
+	static const char key[] = "kernel.panic (persisted)";
+	struct run run;
+
+	(void)state;
+	put("/proc/sys/kernel/panic", "10\n");
+	put("/etc/sysctl.conf", "# old\n\nkernel.panic = 0\n");
+	run_open(&run, &resource_sysctl);
+	wanted(&run, "kernel.panic", "10", false);
+	look(&run);
+	assert_int_equal(apply(&run), 0);
+	look(&run);
+	assert_int_equal(state_of(&run, key), ITEM_IN_SYNC);
+	put_link("/etc/sysctl.d/99-sysctl.conf", "../sysctl.conf");
+	look(&run);
+	assert_int_equal(state_of(&run, key), ITEM_BLOCKED);
+	assert_non_null(strstr(reason_of(&run, key),
+			       "/etc/sysctl.d/99-sysctl.conf:3"));
+	run_close(&run);
+}
+
 static void bad_keys_block_only_themselves(void **state)
 {
 	struct run run;
@@ -368,6 +428,8 @@ int main(void)
 		T(sy05_one_unknown_key),
 		T(sy06_removed_from_the_spec),
 		T(modules_and_optional_keys),
+		T(sy03_keys_of_links),
+		T(sy03_sysctl_conf_by_its_link),
 		T(bad_keys_block_only_themselves),
 		T(refused_by_the_kernel),
 		T(damaged_record),

@@ -26,7 +26,9 @@ static int fresh(void **state)
 	put(ZONES "/Asia/Tokyo", "TZif2 tokyo");
 	put(ZONES "/zone.tab", "# no zone\n");
 	put(ZONES "/tzdata.zi", "# version 2026a\nR d 1916 o - Jun 14 23s 1 S\n"
-	    "L America/Los_Angeles US/Pacific\nL Asia/Tokyo Japan\n");
+	    "L America/Los_Angeles US/Pacific\nL Asia/Tokyo Japan\n"
+	    "L America/Los_Angeles PST8PDT\nL Europe/Kyiv Europe/Kiev\n"
+	    "L Etc/UTC Etc/UCT\n");
 	return 0;
 }
 
@@ -150,6 +152,53 @@ static void tz01_alias_is_in_sync(void **state)
 	run_close(&run);
 }
 
+/*
+ * The values of the case on a node as Debian 13 installs it, and again with
+ * the old names there (tzdata-legacy, or Debian 12).
+ */
+static void tz01_names_of_today_and_before(void **state)
+{
+	static const struct {
+		const char *zone, *text;	/* NULL: it is taken */
+	} t[] = {
+		{ "US/Pacific", "its name is America/Los_Angeles today" },
+		{ "Japan", "its name is Asia/Tokyo today" },
+		{ "PST8PDT", "its name is America/Los_Angeles today" },
+		{ "Europe/Kiev", "its name is Europe/Kyiv today" },
+		{ "../../etc/passwd", "is no name of a time zone" },
+		{ "posix/UTC", "is not in /usr/share/zoneinfo" },
+		{ "", "empty does not mean" },
+		{ "Europe/Kyiv", NULL },
+		{ "UTC", NULL },
+	};
+	struct run run;
+	size_t i;
+
+	(void)state;
+	put(ZONES "/Europe/Kyiv", "TZif2 kyiv");
+	put_link("/etc/localtime", "../usr/share/zoneinfo/Asia/Tokyo");
+	run_open(&run, &resource_timezone);
+	for (i = 0; i < N(t); i++) {
+		want_zone(&run, t[i].zone);
+		look(&run);
+		assert_int_equal(run.changes.n, t[i].text == NULL);
+		if (t[i].text)
+			assert_non_null(strstr(
+				reason_of(&run, "/etc/localtime"), t[i].text));
+		assert_int_equal(apply(&run), 0);
+	}
+	put(ZONES "/posix/UTC", "TZif2 utc");
+	put_link(ZONES "/Japan", "Asia/Tokyo");
+	put_link("/etc/localtime", "../usr/share/zoneinfo/Asia/Tokyo");
+	want_zone(&run, "Japan");
+	look(&run);
+	assert_int_equal(run.changes.n, 0);
+	want_zone(&run, "posix/UTC");
+	look(&run);
+	assert_int_equal(run.changes.n, 1);
+	run_close(&run);
+}
+
 static void tz01_dangling_link_is_drift(void **state)
 {
 	struct run run;
@@ -247,6 +296,7 @@ int main(void)
 		T(reading),
 		T(a03_changed_only_when_it_was_not_so),
 		T(tz01_alias_is_in_sync),
+		T(tz01_names_of_today_and_before),
 		T(tz01_dangling_link_is_drift),
 		T(under_way),
 		T(a02_refused_values),

@@ -136,22 +136,28 @@ static void inject(const char *text, size_t size)
 
 static void uevents(void **state)
 {
+	static const struct resource *const res[] = { &resource_modules,
+						      &resource_sysctl };
 	static const char other[] = "add@/devices/virtual/x\0ACTION=add\0"
 				    "DEVPATH=/devices/virtual/x";
 	static const char module[] = "add@/module/dummy\0ACTION=add\0"
 				     "DEVPATH=/module/dummy";
-	struct run run;
-	int looks = 0;
+	size_t i;
 
 	(void)state;
 	if (unshare(CLONE_NEWNET) < 0)
 		skip();
-	watched(&run, &resource_modules, &looks);
-	inject(other, sizeof(other));
-	assert_true(silent(&run, &looks));
-	inject(module, sizeof(module));
-	assert_true(heard(&run, &looks));
-	closed(&run);
+	for (i = 0; i < sizeof(res) / sizeof(res[0]); i++) {
+		struct run run;
+		int looks = 0;
+
+		watched(&run, res[i], &looks);
+		inject(other, sizeof(other));
+		assert_true(silent(&run, &looks));
+		inject(module, sizeof(module));
+		assert_true(heard(&run, &looks));
+		closed(&run);
+	}
 }
 
 static void links(void **state)
