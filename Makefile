@@ -57,7 +57,7 @@ AGENT += nl/conntrack nl/nl_notify nl/nl_reply nl/nl_sock nl/rtnl nl/rtnl_msg nl
 AGENT += bus/bus bus/systemd1 bus/systemd1_unit bus/timedate1
 AGENT += nl/nft nl/nft_batch nl/nft_diff nl/nft_expr nl/nft_model nl/nft_msg \
 	armed armed_text lockdown_file lockdown_keep trial res/killswitch res/killswitch_plan \
-	res/killswitch_tables res/routing res/routing_plan res/routing_record \
+	res/killswitch_tables res/routing res/routing_networkd res/routing_plan res/routing_record \
 	res/routing_steps res/routing_want
 # the early program; of the agent's archive it takes only what it calls
 AGENT += lockdown/policy lockdown/stand lockdown/tables

@@ -1,17 +1,28 @@
 #include "agent/res/routing.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/rtnetlink.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/inotify.h>
 #include <unistd.h>
 
 #include "agent/nl/nl_notify.h"
 #include "agent/res/routing_plan.h"
+#include "agent/rootpath.h"
+#include "agent/wake.h"
+#include "common/file.h"
+
+#define WRITER_MAX 64
+#define TASK_NAME_MAX 32	/* of "/proc/N/comm", too */
+/* Files and processes are not looked at anew for every lost rule. */
+#define NETWORKD_FRESH (2 * USEC_PER_SEC)
 
 struct routing {
-	const char *state_dir;
+	const char *root, *state_dir;
 	sd_event *event;
 	struct nl_sock *sock;
 	struct kept armed, record;	/* their texts */
@@ -21,6 +32,11 @@ struct routing {
 	resource_look_again look_again;
 	void *userdata;
 	bool moved;
+	char writer[WRITER_MAX];
+
+	struct routing_networkd networkd;
+	usec networkd_seen;	/* 0: not, or not any more */
+	struct wake *wake;	/* of networkd's files */
 
 	/* Which events matter, from the last look. */
 	struct {
@@ -38,6 +54,7 @@ static int routing_open(const struct resource_host *host, void **ret_state,
 
 	if (!t)
 		return fault_errno(f, -ENOMEM, "routing", "open");
+	t->root = host->root;
 	t->state_dir = host->state_dir;
 	t->event = host->event;
 	*ret_state = t;
@@ -52,6 +69,7 @@ static void *routing_free(void *state)
 		return NULL;
 	t->source = sd_event_source_disable_unref(t->source);
 	(void)nl_notify_free(t->events);
+	t->wake = wake_free(t->wake);
 	(void)nl_sock_free(t->sock);
 	kept_done(&t->armed);
 	kept_done(&t->record);
@@ -153,6 +171,17 @@ static int see_net(struct routing *t, const struct desired_egress *egress,
 	return r;
 }
 
+static void see_networkd(struct routing *t, struct routing_seen *s)
+{
+	usec now = clock_boottime();
+
+	if (!t->networkd_seen || now - t->networkd_seen > NETWORKD_FRESH) {
+		routing_networkd_see(t->root, &t->networkd);
+		t->networkd_seen = now;
+	}
+	s->networkd = t->networkd;
+}
+
 static void note_tunnels(struct routing *t, const struct routing_seen *s,
 			 const struct desired_egress *egress)
 {
@@ -193,6 +222,7 @@ static int routing_observe(void *state, const struct desired *want,
 		return fault_errno(f, r, "routing", "observe");
 	}
 	(void)see_net(t, &next.d->egress, s);
+	see_networkd(t, s);
 	note_tunnels(t, s, &next.d->egress);
 	armed_done(&next);
 	armed_done(&none);
@@ -248,6 +278,9 @@ static int apply_step(struct routing *t, const struct routing_steps *steps,
 		return apply_rule(t, s, f);
 	case ROUTING_RECORD:
 		return routing_record_save(t->state_dir, &steps->record, f);
+	case ROUTING_NETWORKD:
+		t->networkd_seen = 0;
+		return routing_networkd_write(t->root, f);
 	}
 	return -EINVAL;
 }
@@ -346,6 +379,41 @@ static bool route_matters(const struct routing *t, const struct nlmsghdr *nlh)
 	       is_tunnel_index(t, r.oif);
 }
 
+/*
+ * A socket's port is its process's id, if it is the first of that process; the
+ * kernel says no more. Port 1 may be the first process of any namespace, and
+ * what has no such process, or ends meanwhile, has no name.
+ */
+static void note_writer(struct routing *t, uint32_t port)
+{
+	char path[TASK_NAME_MAX], name[TASK_NAME_MAX];
+
+	if (port <= 1 || port > INT_MAX)
+		return;
+	(void)snprintf(path, sizeof(path), "/proc/%u/comm", port);
+	if (file_line(path, name, sizeof(name), NULL) < 0)
+		(void)snprintf(name, sizeof(name), "process");
+	fault_sanitize(name);
+	(void)snprintf(t->writer, sizeof(t->writer), "%s[%u]", name, port);
+}
+
+/* Who took away something of ours, or a lookup of the kernel's own. */
+static void note_deletion(struct routing *t, const struct nlmsghdr *nlh)
+{
+	struct rtnl_route route;
+	struct rtnl_rule rule;
+
+	if (nlh->nlmsg_type == RTM_DELRULE &&
+	    rtnl_rule_decode(nlh, &rule) == 0 &&
+	    (rule.protocol == RTNL_PROTO_GARBOARD ||
+	     rule.protocol == RTPROT_KERNEL))
+		note_writer(t, nlh->nlmsg_pid);
+	if (nlh->nlmsg_type == RTM_DELROUTE &&
+	    rtnl_route_decode(nlh, &route) == 0 &&
+	    route.protocol == RTNL_PROTO_GARBOARD)
+		note_writer(t, nlh->nlmsg_pid);
+}
+
 static int on_message(const struct nlmsghdr *nlh, void *userdata)
 {
 	struct routing *t = userdata;
@@ -371,6 +439,7 @@ static int on_message(const struct nlmsghdr *nlh, void *userdata)
 		t->moved = true;
 		break;
 	}
+	note_deletion(t, nlh);
 	return 0;
 }
 
@@ -390,6 +459,43 @@ static int on_events(sd_event_source *source, int fd, uint32_t revents,
 	return 0;
 }
 
+static void on_wake(void *userdata)
+{
+	struct routing *t = userdata;
+
+	t->networkd_seen = 0;
+	t->look_again(t->userdata);
+}
+
+/* Where networkd's settings are written; of an absent one, its directory. */
+static int watch_networkd(struct routing *t, struct fault *f)
+{
+	static const char *const paths[] = {
+		"/etc/systemd", "/etc/systemd/networkd.conf.d",
+		"/run/systemd/networkd.conf.d",
+		"/usr/lib/systemd/networkd.conf.d",
+	};
+	char path[PATH_MAX];
+	size_t i;
+	int r = 0;
+
+	if (!t->wake)
+		r = wake_new(t->event, on_wake, t, &t->wake, f);
+	for (i = 0; i < sizeof(paths) / sizeof(paths[0]) && r == 0; i++) {
+		r = rootpath(t->root, path, "%s", paths[i]);
+		if (r == 0)
+			r = wake_path(t->wake, path, WAKE_DIR_MASK, f);
+	}
+	return r;
+}
+
+static const char *routing_writer(void *state)
+{
+	const struct routing *t = state;
+
+	return t->writer;
+}
+
 static int routing_watch(void *state, const struct desired *want,
 			 resource_look_again look_again, void *userdata,
 			 struct fault *f)
@@ -407,7 +513,9 @@ static int routing_watch(void *state, const struct desired *want,
 	t->userdata = userdata;
 	if (!t->event || t->source)
 		return 0;
-	r = open_socket(t, f);
+	r = watch_networkd(t, f);
+	if (r == 0)
+		r = open_socket(t, f);
 	if (r == 0)
 		r = nl_notify_open(NETLINK_ROUTE, groups,
 				   sizeof(groups) / sizeof(groups[0]),
@@ -428,4 +536,5 @@ const struct resource resource_routing = {
 	.watch = routing_watch,
 	.seen_free = seen_free,
 	.free = routing_free,
+	.writer = routing_writer,
 };

@@ -29,6 +29,28 @@ static void format_record(const struct routing_record *r, char *text,
 	}
 }
 
+/* The keys that are not "no", and who says so; "no" when all are. */
+static void format_networkd(const struct routing_networkd *n, char *text,
+			    size_t size)
+{
+	char *at = put_text(text, text + size, "");
+	const char *end = text + size, *gap = "";
+	size_t i;
+
+	for (i = 0; i < NETWORKD_KEY_MAX; i++) {
+		if (n->keys[i].off)
+			continue;
+		at = put_text(at, end, gap);
+		at = put_text(at, end, routing_networkd_key_name(i));
+		at = put_text(at, end, *n->keys[i].where ? "=yes in " :
+				       "=yes by default");
+		at = put_text(at, end, n->keys[i].where);
+		gap = ", ";
+	}
+	if (!*gap)
+		(void)put_text(at, end, "foreign objects are left alone");
+}
+
 /* What the step is about has and shall have, as text. */
 static void step_texts(const struct plan *p, const struct routing_step *s,
 		       char *have, char *want, size_t size)
@@ -38,6 +60,12 @@ static void step_texts(const struct plan *p, const struct routing_step *s,
 	if (s->kind == ROUTING_RECORD) {
 		format_record(&p->seen->record, have, size);
 		format_record(&p->steps.record, want, size);
+		return;
+	}
+	if (s->kind == ROUTING_NETWORKD) {
+		format_networkd(&p->seen->networkd, have, size);
+		(void)put_text(want, want + size,
+			       "foreign objects are left alone");
 		return;
 	}
 	(void)put_text(have, have + size,
@@ -218,6 +246,50 @@ static int report_tunnels(struct plan *p)
 	return r;
 }
 
+/* The file is one thing, what the running networkd goes by another (RT-01). */
+static int report_networkd(struct plan *p)
+{
+	const struct routing_networkd *n = &p->seen->networkd;
+	char have[CHANGE_TEXT_MAX];
+
+	if (!n->pid)
+		return item_list_add(p->items, ROUTING_KEY_NETWORKD,
+				     ITEM_IN_SYNC, "not running", "", "");
+	if (!routing_networkd_opted_out(n) || routing_networkd_is_late(n))
+		return item_list_add(
+			p->items, ROUTING_KEY_NETWORKD, ITEM_PENDING,
+			"started before its settings", "started after them",
+			"until systemd-networkd is restarted it may take our "
+			"rules and routes away, which are then put back: "
+			"systemctl restart systemd-networkd");
+	(void)snprintf(have, sizeof(have), "running[%d], started after its "
+		       "settings", n->pid);
+	return item_list_add(p->items, ROUTING_KEY_NETWORKD, ITEM_IN_SYNC,
+			     have, "", "");
+}
+
+static int report_networkd_file(struct plan *p)
+{
+	const struct routing_networkd *n = &p->seen->networkd;
+	struct item *it = item_list_find(p->items, ROUTING_KEY_NETWORKD_FILE);
+	char have[CHANGE_TEXT_MAX];
+
+	if (!it)
+		return 0;	/* not wanted */
+	if (n->unreadable) {
+		item_list_mark(p->items, ROUTING_KEY_NETWORKD_FILE,
+			       ITEM_UNOBSERVABLE, "%s", n->fault.text);
+		return 0;
+	}
+	if (n->written && !routing_networkd_opted_out(n)) {
+		format_networkd(n, have, sizeof(have));
+		item_list_mark(p->items, ROUTING_KEY_NETWORKD_FILE,
+			       ITEM_BLOCKED, "a later file has the last word: "
+			       "%s; remove it there", have);
+	}
+	return report_networkd(p);
+}
+
 static int report_faults(struct plan *p)
 {
 	int r = 0;
@@ -240,6 +312,8 @@ static int make_plan(struct plan *p)
 
 	for (i = 0; i < p->steps.n && r == 0; i++)
 		r = report_step(p, &p->steps.v[i]);
+	if (r == 0)
+		r = report_networkd_file(p);
 	if (r == 0)
 		r = report_tunnels(p);
 	if (r == 0)

@@ -9,11 +9,14 @@
 
 #define ROUTING_KEY_MAX (RTNL_TEXT_MAX + 48)
 #define ROUTING_KEY_RECORD "tunnel addresses"
+#define ROUTING_KEY_NETWORKD_FILE "networkd settings"
+#define ROUTING_KEY_NETWORKD "networkd"
 
 enum routing_kind {
 	ROUTING_ROUTE,
 	ROUTING_RULE,
 	ROUTING_RECORD,
+	ROUTING_NETWORKD,		/* its settings, persisted */
 };
 
 struct routing_step {

@@ -266,6 +266,35 @@ static void record_step(struct list *l)
 	(void)snprintf(s->key, sizeof(s->key), ROUTING_KEY_RECORD);
 }
 
+/* Nothing is steered: nothing that networkd could take away (RT-01). */
+static bool steers(const struct desired_egress *egress)
+{
+	size_t i;
+
+	for (i = 0; i < egress->n_tunnels; i++)
+		if (routing_uses(egress, i))
+			return true;
+	return false;
+}
+
+/* Written once: a later file that wins is somebody's word, and is reported. */
+static void networkd_step(struct list *l)
+{
+	const struct routing_networkd *n = &l->seen->networkd;
+	struct routing_step *s;
+
+	if (!n->installed || !steers(&l->steps->next.d->egress))
+		return;
+	s = add_step(l);
+	if (!s)
+		return;
+	s->kind = ROUTING_NETWORKD;
+	s->op = CHANGE_SET;
+	s->in_sync = n->unreadable || n->written ||
+		     routing_networkd_opted_out(n);
+	(void)snprintf(s->key, sizeof(s->key), ROUTING_KEY_NETWORKD_FILE);
+}
+
 void routing_steps_done(struct routing_steps *s)
 {
 	free(s->v);
@@ -290,6 +319,7 @@ static int make_steps(const struct routing_seen *seen,
 		return r;
 	kernel_rules(&l);
 	record_step(&l);
+	networkd_step(&l);
 	wanted_routes(&l, &want);
 	wanted_rules(&l, &want);
 	/* What cannot be known to be superfluous is not removed. */

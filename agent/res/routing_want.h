@@ -5,6 +5,7 @@
 
 #include "agent/armed.h"
 #include "agent/nl/rtnl.h"
+#include "agent/res/routing_networkd.h"
 #include "agent/res/routing_record.h"
 #include "common/change.h"
 
@@ -28,6 +29,7 @@ struct routing_seen {
 	struct rtnl_routes tables;	/* all of the tunnels' tables */
 	struct rtnl_routes main;	/* of main, through a tunnel */
 	struct rtnl_rules rules;	/* all */
+	struct routing_networkd networkd;
 };
 
 const struct routing_tunnel *routing_seen_tunnel(const struct routing_seen *s,

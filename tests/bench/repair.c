@@ -88,7 +88,7 @@ static struct desired *load(const char *path)
 
 static int agent(const char *spec, const char *state_dir, bool unlimited)
 {
-	struct resource_host host = { .root = "", .state_dir = state_dir,
+	struct resource_host host = { .root = state_dir, .state_dir = state_dir,
 				      .no_table_owner = true };
 	struct engine_params p = engine_params_default();
 	struct engine *e = NULL;

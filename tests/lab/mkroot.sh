@@ -10,6 +10,9 @@
 # build and are not left in the root.
 #
 #   GARBOARD_CACHE         where roots live (/var/cache/garboard-lab)
+#   GARBOARD_LAB_EXTRA     Debian packages that this root has besides: it is
+#                          then a root of its own, and the ordinary one stays
+#                          small. None of their units starts at boot.
 #   GARBOARD_LAB_SOURCES   a one-line-style sources file to use instead
 set -eu
 
@@ -32,7 +35,7 @@ bookworm) packages="$packages libssl3 libcurl4" ;;
 *)	packages="$packages libssl3t64 libcurl4t64"
 	packages=$(echo "$packages" | sed 's/libmicrohttpd12/&t64/') ;;
 esac
-packages=$(echo $packages)
+packages=$(echo $packages ${GARBOARD_LAB_EXTRA:-})
 
 build() { # ROOT
 	command -v mmdebstrap >/dev/null || die "mmdebstrap is not installed"
@@ -99,6 +102,8 @@ dress() { # ROOT
 		 e2scrub_all.timer fstrim.timer; do
 		ln -sf /dev/null "$1/etc/systemd/system/$u"
 	done
+	[ -z "${GARBOARD_LAB_EXTRA:-}" ] ||
+		find "$1/etc/systemd/system" -path '*.wants/*' -delete
 	mkdir -p "$1/etc/systemd/journald.conf.d"
 	printf '[Journal]\nSystemMaxUse=32M\nSystemMaxFileSize=4M\n' \
 		>"$1/etc/systemd/journald.conf.d/lab.conf"

@@ -397,7 +397,7 @@ static void on_change(void *userdata)
 static int agent(struct desired *want, const char *state_dir, bool plain,
 		 int ready)
 {
-	struct resource_host host = { .root = "", .state_dir = state_dir,
+	struct resource_host host = { .root = state_dir, .state_dir = state_dir,
 				      .no_table_owner = plain };
 	struct engine_params p = engine_params_default();
 	struct life life = { .ready = ready };

@@ -300,6 +300,32 @@ static void rt01_deletions_are_seen_and_undone(void **state)
 	}
 }
 
+static void rt01_writer_is_named(void **state)
+{
+	static const char *const how[] = {
+		"ip rule del pref 18200", "ip -6 rule del pref 32766",
+		"ip route del throw 10.0.0.0/8 table 51820 metric 1024",
+	};
+	struct fixture *x = *state;
+	char want[32], *pid;
+	size_t i;
+
+	tunnel_up();
+	for (i = 0; i < sizeof(how) / sizeof(how[0]); i++) {
+		(void)run_apply(&x->run, x->want);
+		while (sd_event_run(x->run.event, 0) > 0)
+			;
+		pid = sh_text("sh -c 'echo $$; exec %s'", how[i]);
+		assert_true(run_wait(&x->run));
+		(void)snprintf(want, sizeof(want), "[%u]",
+			       (unsigned int)strtoul(pid, NULL, 10));
+		if (!strstr(x->run.res->writer(x->run.state), want))
+			fail_msg("%s: not %s but %s", how[i], want,
+				 x->run.res->writer(x->run.state));
+		free(pid);
+	}
+}
+
 /* Every property of every rule and route of ours, changed by somebody. */
 static void perturb_rules(struct fixture *x, struct nl_sock *s,
 			  unsigned int *made)
@@ -520,6 +546,7 @@ int main(void)
 		T(foreign_objects_stay_identical),
 		T(missing_section_keeps_the_steering),
 		R(rt01_deletions_are_seen_and_undone),
+		R(rt01_writer_is_named),
 		T(every_property_is_seen),
 		T(a21_tunnel_as_default_is_reported),
 		T(a30_rule_before_ours_is_reported),

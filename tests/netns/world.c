@@ -454,7 +454,7 @@ void run_open(struct run *r, const struct resource *res, bool resident)
 	assert_non_null(mkdtemp(r->dir));
 	if (resident)
 		assert_true(sd_event_new(&r->event) >= 0);
-	r->host = (struct resource_host){ .event = r->event, .root = "",
+	r->host = (struct resource_host){ .event = r->event, .root = r->dir,
 					  .state_dir = r->dir };
 	open_resource(r);
 }
