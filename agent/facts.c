@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <ifaddrs.h>
 #include <limits.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -216,6 +217,54 @@ int facts_interfaces_for(const struct ip_addr *address,
 	}
 	strlist_sort(&names);
 	*ret_names = names;
+	return 0;
+}
+
+static bool steers(const struct desired_egress *e, const char *interface)
+{
+	size_t i;
+
+	for (i = 0; i < e->n_classes; i++)
+		if (e->classes[i].gateway &&
+		    strcmp(e->tunnels[e->classes[i].tunnel].name,
+			   interface) == 0)
+			return true;
+	return false;
+}
+
+static bool link_local(const struct ip_addr *a)
+{
+	if (a->family == AF_INET6)
+		return a->bytes[0] == 0xfe && (a->bytes[1] & 0xc0) == 0x80;
+	return a->bytes[0] == 169 && a->bytes[1] == 254;
+}
+
+int facts_tunnels(const struct desired_egress *egress,
+		  struct strlist *ret_texts)
+{
+	char text[IF_NAMESIZE + IP_TEXT_MAX], addr[IP_TEXT_MAX];
+	struct strlist list = STRLIST_INIT;
+	struct ifaddrs *all = NULL, *i;
+	struct ip_addr a;
+	int r = 0;
+
+	if (getifaddrs(&all) < 0)
+		all = NULL;
+	for (i = all; i && r == 0 && list.n < UP_LIST_MAX; i = i->ifa_next) {
+		if (!from_sockaddr(i->ifa_addr, &a) || link_local(&a) ||
+		    !steers(egress, i->ifa_name))
+			continue;
+		(void)snprintf(text, sizeof(text), "%s %s", i->ifa_name,
+			       ip_addr_format(&a, addr));
+		r = strlist_add(&list, text);
+	}
+	freeifaddrs(all);
+	if (r < 0) {
+		strlist_done(&list);
+		return r;
+	}
+	strlist_sort(&list);
+	*ret_texts = list;
 	return 0;
 }
 

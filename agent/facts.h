@@ -12,6 +12,7 @@
 
 #include "common/ip.h"
 #include "common/strlist.h"
+#include "proto/desired.h"
 #include "proto/up.h"
 
 /* -ENOMEM only. */
@@ -23,6 +24,13 @@ bool facts_carries(const struct ip_addr *address);
 /* Names of interfaces one of whose subnets holds the address (A52). */
 int facts_interfaces_for(const struct ip_addr *address,
 			 struct strlist *ret_names);
+
+/*
+ * "TUNNEL ADDRESS" for each address on the device of a tunnel that a class
+ * of this gateway uses, sorted; link-local ones are left out. -ENOMEM only.
+ */
+int facts_tunnels(const struct desired_egress *egress,
+		  struct strlist *ret_texts);
 
 /* The kernel's own word (STA_UNSYNC), whoever disciplines the clock. */
 bool facts_clock_synchronised(void);

@@ -66,6 +66,8 @@ int report_make(const struct engine *engine, const struct k3s *k3s,
 						   [up->report.n_resources++]);
 	if (r == 0 && k3s)
 		r = k3s_status_copy(k3s, &up->report.k3s);
+	if (r == 0 && d && d->egress.n_classes > 0)
+		r = facts_tunnels(&d->egress, &up->report.tunnels);
 	if (r < 0) {
 		(void)up_free(up);
 		return r;

@@ -9,6 +9,7 @@
 #include "coordinator/cluster.h"
 #include "coordinator/cni.h"
 #include "coordinator/control_client.h"
+#include "coordinator/egress.h"
 #include "coordinator/gate.h"
 #include "coordinator/k3s_server.h"
 #include "coordinator/kubeconfig.h"
@@ -386,7 +387,8 @@ int bringup_kubeconfig(const struct spec *spec, struct control *control,
 int bringup_manifests(const struct spec *spec, struct control *control,
 		      FILE *out, struct fault *f)
 {
-	char *kube_vip = NULL, *cilium = NULL;
+	char *kube_vip = NULL, *cilium = NULL, *egress = NULL;
+	json_t *policy = NULL;
 	struct step_times times;
 	struct step_env env = { .spec = spec,
 				.control = control,
@@ -398,10 +400,17 @@ int bringup_manifests(const struct spec *spec, struct control *control,
 		r = vip_manifest(&env, &kube_vip, f);
 	if (r == 0)
 		r = cni_manifest(spec, &cilium, f);
+	if (r == 0 && egress_class(spec))
+		r = egress_want(spec, control, NULL, &policy, f);
+	if (r == 0 && policy)
+		r = egress_text(policy, &egress, f);
 	if (r == 0)
-		(void)fprintf(out, "%s---\n%s", kube_vip ? kube_vip : "",
-			      cilium);
+		(void)fprintf(out, "%s---\n%s%s%s", kube_vip ? kube_vip : "",
+			      cilium, egress ? "---\n" : "",
+			      egress ? egress : "");
 	free(kube_vip);
 	free(cilium);
+	free(egress);
+	json_decref(policy);
 	return r;
 }

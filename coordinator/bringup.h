@@ -51,7 +51,10 @@ int bringup_verify(const struct spec *spec, struct control *control,
 int bringup_kubeconfig(const struct spec *spec, struct control *control,
 		       char **ret_text, struct fault *f);
 
-/* The manifests of kube-vip and Cilium, exactly as they are put. */
+/*
+ * The manifests of kube-vip, Cilium and the egress policy, as they are put;
+ * tunnels' addresses in it are those that their nodes report now.
+ */
 int bringup_manifests(const struct spec *spec, struct control *control,
 		      FILE *out, struct fault *f);
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "coordinator/cni.h"
+#include "coordinator/egress.h"
 #include "coordinator/manifests.h"
 #include "spec/spec.h"
 #include "spec/yaml.h"
@@ -53,7 +54,7 @@ int cni_manifest(const struct spec *spec, char **ret_text, struct fault *f)
 							    SPEC_ROLE_SERVER),
 			.pools = pools,
 			.n_pools = class_pools(spec, pools, cidrs),
-			.egress = spec->egress.n_classes > 0,
+			.egress = egress_class(spec) != NULL,
 			.values = values },
 		ret_text, f);
 	json_decref(values);

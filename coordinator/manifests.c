@@ -232,7 +232,10 @@ static json_t *own_values(const struct cilium_params *p)
 					json_pack("{sb sb}", "hostLegacyRouting",
 						  1, "masquerade", 1)) < 0 ||
 		    json_object_set_new(v, "egressGateway",
-					json_pack("{sb}", "enabled", 1)) < 0;
+					json_pack("{sb}", "enabled", 1)) < 0 ||
+		    /* Agents that run on with the old mode would not show. */
+		    json_object_set_new(v, "rollOutCiliumPods",
+					json_true()) < 0;
 	if (r == 0)
 		return v;
 	json_decref(v);

@@ -48,7 +48,7 @@ struct cilium_params {
 	unsigned int servers;
 	const struct cilium_pool *pools;	/* of egress classes */
 	size_t n_pools;
-	bool egress;			/* there is an egress class */
+	bool egress;			/* a class has pods */
 	const json_t *values;		/* the spec's own, or NULL */
 };
 

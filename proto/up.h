@@ -117,6 +117,7 @@ struct up_report {
 	struct k3s_status k3s;
 	bool carries_endpoint;
 	bool settled;
+	struct strlist tunnels;		/* "wg0 10.61.0.10", of a gateway */
 };
 
 struct up_heartbeat {

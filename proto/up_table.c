@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <net/if.h>
 
 #include "garboard.pb-c.h"
 #include "proto/order_allow.h"
@@ -164,6 +165,8 @@ static const struct wire_field report_fields[] = {
 	{ "carries_endpoint", WIRE_BOOL, 0,
 	  .offset = offsetof(struct up_report, carries_endpoint) },
 	{ "settled", WIRE_BOOL, 0, .offset = offsetof(struct up_report, settled) },
+	{ "tunnels", WIRE_TEXTS, 0, .offset = offsetof(struct up_report, tunnels),
+	  .max = UP_LIST_MAX, .text_max = IF_NAMESIZE + IP_TEXT_MAX },
 };
 
 static const struct wire_message report = {

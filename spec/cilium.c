@@ -41,6 +41,8 @@ static const struct cilium_own owned[] = {
 	{ "bpf.masquerade", from_class, cilium_has_classes },
 	{ "bpf.hostLegacyRouting", from_class, cilium_has_classes },
 	{ "egressGateway.enabled", from_class, cilium_has_classes },
+	{ "bpf.datapathMode", from_class, cilium_has_classes },
+	{ "rollOutCiliumPods", from_class, cilium_has_classes },
 	{ "routingMode", from_pool, cilium_has_pool },
 	{ "tunnelProtocol", from_pool, cilium_has_pool },
 	{ "autoDirectNodeRoutes", from_pool, cilium_has_pool },

@@ -200,6 +200,7 @@ static void put_report(json_t *o, const struct up_report *r)
 	(void)put(o, "k3s", k3s_json(&r->k3s));
 	(void)put(o, "carries_endpoint", json_boolean(r->carries_endpoint));
 	(void)put(o, "settled", json_boolean(r->settled));
+	(void)put(o, "tunnels", texts(&r->tunnels));
 }
 
 json_t *node_json_full(const struct control_node *n)

@@ -12,6 +12,7 @@
 #include "coordinator/cluster.h"
 #include "coordinator/cni.h"
 #include "coordinator/control_client.h"
+#include "coordinator/egress.h"
 #include "coordinator/members.h"
 #include "coordinator/progress.h"
 #include "coordinator/steps/step.h"
@@ -54,6 +55,8 @@ static size_t count_floor(const struct spec *spec)
 
 	if (spec->control_plane.endpoint.v.family)
 		n += 2;
+	if (egress_class(spec))
+		n += 3;
 	return n;
 }
 
@@ -137,6 +140,38 @@ static void verify_cilium(const struct step_env *env, struct seen *s,
 	     r < 0 ? scratch.text : why);
 }
 
+/* The egress class as Cilium carries it out (B83 to B86, KS-13). */
+static int verify_egress(const struct step_env *env, struct seen *s,
+			 struct kube *k, struct fault *f)
+{
+	char why[EGRESS_WHY_MAX] = "";
+	json_t *want = NULL;
+	int r;
+
+	if (!egress_class(env->spec))
+		return 0;
+	r = egress_want(env->spec, env->control, k, &want, f);
+	if (r < 0)
+		return r;
+	r = egress_current(k, want, why, sizeof(why), f);
+	json_decref(want);
+	if (r < 0)
+		return r;
+	prop(env, s, r > 0, "one egress policy stands, with the tunnel's "
+	     "address of now%s%s", r > 0 ? "" : ": ", r > 0 ? "" : why);
+	r = egress_labels_stand(k, env->spec, why, sizeof(why), f);
+	if (r < 0)
+		return r;
+	prop(env, s, r > 0, "the class's gateways carry its label, and no "
+	     "other node%s%s", r > 0 ? "" : ": ", r > 0 ? "" : why);
+	r = egress_mode(k, env->spec, why, sizeof(why), f);
+	if (r < 0)
+		return r;
+	prop(env, s, r > 0, "cilium runs in a mode that keeps the class's "
+	     "packets in sight%s%s", r > 0 ? "" : ": ", r > 0 ? "" : why);
+	return 0;
+}
+
 static int run_all(const struct step_env *env, struct seen *s,
 		   struct fault *f)
 {
@@ -159,8 +194,10 @@ static int run_all(const struct step_env *env, struct seen *s,
 		verify_topology(env, s, &m, &nodes);
 		r = verify_endpoint(env, s, f);
 	}
-	if (r == 0)
+	if (r == 0) {
 		verify_cilium(env, s, k);
+		r = verify_egress(env, s, k, f);
+	}
 	kube_nodes_done(&nodes);
 	members_done(&m);
 	return r;

@@ -141,7 +141,7 @@ verb plan --exit-code
 is "$rc" 0 "no pending changes are exit code 0" || shown
 verb verify
 is "$rc" 0 "verify passes" || shown
-like "$out" '21 properties hold, 0 fail, at least 21 are required' \
+like "$out" '24 properties hold, 0 fail, at least 24 are required' \
 	"b50_result_contract: with as many properties as a count of its own requires"
 
 # ---- what the operator gets ----
@@ -176,13 +176,104 @@ ok "kv06_vip_in_certificate: openssl accepts it for the VIP's address" \
 gb manifests -f "$spec" >"$tmp/manifests" 2>/dev/null
 for node in $nodes; do
 	is "$(node_exec "$node" sh -c 'cd /var/lib/rancher/k3s/server/manifests &&
-		cat garboard-kube-vip.yaml && echo --- && cat garboard-cilium.yaml' |
+		cat garboard-kube-vip.yaml && echo --- &&
+		cat garboard-cilium.yaml && echo --- && cat garboard-egress.yaml' |
 		sha256sum)" "$(sha256sum <"$tmp/manifests")" \
 		"$node: manifests prints what is in the auto-deploy directory"
 done
 verb status
 diag "$(tail -1 "$tmp/out")"
 like "$out" '3 nodes, 3 connected, .* 0 held' "status counts the nodes"
+
+# ---- the egress policy ----
+cat >"$tmp/api.py" <<'PY'
+# api.py KUBECONFIG PATH EDIT: what is there with EDIT (Python, `o`) applied.
+import json, sys, urllib.request
+sys.argv, (kc, path, edit) = [sys.argv[0], sys.argv[1], "/readyz"], sys.argv[1:]
+exec(open(sys.argv[0].replace("api.py", "get.py")).read().replace("sys.stdout.write", "str"))
+def call(method, body=None):
+    q = urllib.request.Request(server + path, body, {"Content-Type": "application/json"}, method=method)
+    return json.load(urllib.request.urlopen(q, context=ctx, timeout=10))
+for _ in range(8):
+    o = call("GET")
+    exec(edit)
+    try:
+        call("PUT", json.dumps(o).encode())
+        break
+    except urllib.error.HTTPError as e:
+        if e.code != 409:
+            raise
+PY
+edit() { "${cluster_lab[@]}" operator python3 "$tmp/api.py" "$tmp/kc" "$1" "$2"; }
+policies=/apis/cilium.io/v2/ciliumegressgatewaypolicies
+policy=$policies/vpn-egress-steering
+field() { # PATH EXPRESSION over `o`
+	kube "$1" | python3 -c 'import json, sys
+o = json.load(sys.stdin)
+print(eval(sys.argv[1]))' "$2"
+}
+is "$(field $policies '[p["metadata"]["name"] for p in o["items"]]')" \
+	"['vpn-egress-steering']" "b83_one_policy: there is exactly one steering policy"
+is "$(field $policy '[s["podSelector"]["matchLabels"] for s in o["spec"]["selectors"]]')" \
+	"[{'egress-class': 'vpn'}]" "b83_one_policy: one selector, one equality"
+is "$(field $policy 'o["spec"]["egressGateway"]')" \
+	"{'nodeSelector': {'matchLabels': {'garboard/egress-vpn': 'true'}}, 'interface': 'wg0'}" \
+	"b84_gateway_by_label: gateways by label, the interface by name"
+is "$(field /api/v1/nodes '[n["metadata"]["name"] for n in o["items"]
+	if n["metadata"]["labels"].get("garboard/egress-vpn") == "true"]')" \
+	"['server-1']" "b84_gateway_by_label: the gateway carries it, and nobody else"
+is "$(field $policy '[a for a in ("10.42.3.4", "10.43.0.1", "10.44.0.9", "192.0.2.9", "192.0.2.11", "10.64.0.3", "172.16.0.1", "192.168.9.9", "10.64.0.1", "198.51.100.7")
+	if any(__import__("ipaddress").ip_address(a) in __import__("ipaddress").ip_network(n) for n in o["spec"]["excludedCIDRs"])]')" \
+	"['10.42.3.4', '10.43.0.1', '10.44.0.9', '192.0.2.9', '192.0.2.11', '10.64.0.3', '172.16.0.1', '192.168.9.9']" \
+	"b86_own_addresses_excluded: what is local stays so, the class's resolver does not"
+is "$(field $policy 'o["metadata"]["annotations"]["garboard/tunnel-addresses"]')" \
+	"server-1=10.64.0.2" "it says for which address of the tunnel it was applied"
+
+tunnel_address() { # FROM TO
+	nsenter -n -t "$("${cluster_lab[@]}" pid server-1)" sh -ec "
+		ip addr add $2/32 dev wg0; ip addr del $1/32 dev wg0"
+}
+reports() { # ADDRESS: that server-1 told it
+	[ "$(gb node describe server-1 -o json | python3 -c 'import json, sys
+print(json.load(sys.stdin)["tunnels"])')" = "['wg0 $1']" ]
+}
+tunnel_address 10.64.0.2 10.64.0.3
+ok "the node reports its tunnel's new address" wait_until 20 reports 10.64.0.3
+verb verify
+is "$rc" 1 "then verify fails"
+like "$out" 'FAIL one egress policy .*server-1=10\.64\.0\.3, the policy was applied for server-1=10\.64\.0\.2' \
+	"and names both addresses, and the remedy"
+up
+is "$rc" 0 "up applies it again" || shown
+is "$(field $policy 'o["metadata"]["annotations"]["garboard/tunnel-addresses"]')" \
+	"server-1=10.64.0.3" "for the new address"
+tunnel_address 10.64.0.3 10.64.0.2
+ok "and the old one comes back" wait_until 20 reports 10.64.0.2
+up
+is "$rc" 0 "with another run" || shown
+edit $policy 'o["spec"]["egressGateway"]["interface"] = "eth0"'
+verb verify
+like "$out" 'FAIL one egress policy .*somebody edited the policy' \
+	"b60_applied_and_is_not: an edited policy fails verify, though its Addon is applied"
+up
+is "$rc" 0 "up puts it right" || shown
+is "$(field $policy 'o["spec"]["egressGateway"]["interface"]')" wg0 "as the spec has it"
+edit /api/v1/namespaces/kube-system/configmaps/cilium-config \
+	'o["data"]["enable-host-legacy-routing"] = "false"'
+verb verify
+is "$rc" 1 "ks13_bpf_host_routing: a mode that goes around netfilter fails verify"
+like "$out" 'FAIL cilium runs in a mode .*enable-host-legacy-routing is false: .*go around netfilter .*bpf.hostLegacyRouting: true' \
+	"ks13_bpf_host_routing: with the key, what follows, and the remedy"
+edit /api/v1/namespaces/kube-system/configmaps/cilium-config \
+	'o["data"]["enable-host-legacy-routing"] = "true"'
+edit /api/v1/nodes/server-2 'o["metadata"]["labels"]["garboard/egress-vpn"] = "true"'
+verb verify
+like "$out" 'FAIL the class.s gateways .*node server-2 is no gateway and has the label' \
+	"a node that is no gateway and has the label fails verify"
+up
+is "$rc" 0 "up takes it off" || shown
+verb verify
+is "$rc" 0 "and all of it holds again" || shown
 
 # ---- things broken by hand ----
 back() { # WHAT NODE BREAK CHECK: CHECK prints the same again, soon

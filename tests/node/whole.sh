@@ -52,6 +52,7 @@ whole_class() { # NODE
 	egress = f"""egress:
 	  classes:
 	    vpn:
+	      pods: {{label: {{egress-class: vpn}}, pool: {{name: vpn, cidr: 10.44.0.0/20}}}}
 	      sources: [192.0.2.128/26]
 	      gateways: [{gateway}]
 	      tunnel: wg0

@@ -252,6 +252,8 @@ static struct up *sample_up(enum up_kind kind)
 		assert_int_equal(up_resource_add(r, "vm.x", 3, "0", "1", "by x"),
 				 0);
 		k3s(&u->report.k3s);
+		assert_int_equal(strlist_add(&u->report.tunnels,
+					     "wg0 10.9.0.1"), 0);
 		break;
 	case UP_RESULT:
 		u->result.sequence = 8;
