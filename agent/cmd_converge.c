@@ -10,6 +10,7 @@
 #include "agent/cmd_converge.h"
 #include "agent/converge.h"
 #include "agent/json.h"
+#include "agent/lock.h"
 #include "common/cleanup.h"
 #include "spec/derive.h"
 #include "spec/spec.h"
@@ -271,6 +272,9 @@ int cmd_converge_by(int argc, char **argv, const struct converge_way *way)
 			      fault_str(&f, text, sizeof(text)));
 		return CMD_FAILED;
 	}
+	/* An agent that runs keeps closed what was armed here just now. */
+	if (!o.check && result.count[CONVERGE_CHANGED])
+		(void)lock_nudge(o.state_dir);
 	if (o.json)
 		print_json(&result, o.check);
 	else

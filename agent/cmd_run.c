@@ -94,6 +94,26 @@ static void fill_status(void *userdata, struct status_input *ret_input)
 	};
 }
 
+/*
+ * Nothing desired (any more), but classes were armed once: only what keeps
+ * them closed is kept, by its own record.
+ */
+static void keep_armed(struct agent *a)
+{
+	struct armed record = ARMED_INIT;
+	struct fault f = FAULT_INIT;
+	struct desired *d;
+	int r = armed_load(a->state.dir, &record, &f);
+	bool armed = r < 0 || record.found;
+
+	armed_done(&record);
+	d = armed ? trial_nothing_desired() : NULL;
+	if (!d)
+		return;
+	log_warning("no desired state, but armed classes: they stay closed");
+	engine_set_desired(a->engine, d);
+}
+
 static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si,
 		     void *userdata)
 {
@@ -101,6 +121,9 @@ static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si,
 
 	(void)s;
 	if (si->ssi_signo == SIGHUP) {
+		/* The console may have armed the first class. */
+		if (!engine_desired(a->engine))
+			keep_armed(a);
 		engine_look_again(a->engine);
 		trial_look(a->trial);
 		return 0;
@@ -173,26 +196,6 @@ static int load_state(struct agent *a, const struct options *o,
 			   "but belongs to no cluster", o->bundle);
 	a->has_bundle = r == 0;
 	return r == -ENOENT ? 0 : r;
-}
-
-/*
- * Nothing desired (any more), but classes were armed once: only what keeps
- * them closed is kept, by its own record.
- */
-static void keep_armed(struct agent *a)
-{
-	struct armed record = ARMED_INIT;
-	struct fault f = FAULT_INIT;
-	struct desired *d;
-	int r = armed_load(a->state.dir, &record, &f);
-	bool armed = r < 0 || record.found;
-
-	armed_done(&record);
-	d = armed ? trial_nothing_desired() : NULL;
-	if (!d)
-		return;
-	log_warning("no desired state, but armed classes: they stay closed");
-	engine_set_desired(a->engine, d);
 }
 
 static void restore(struct agent *a)

@@ -356,7 +356,13 @@ static int apply_table(struct killswitch *k, const struct armed *next,
 		return fault_errno(f, r, c->key, "build");
 	r = replace_table(k, have, &want, owner_only, f);
 	nft_table_done(&want);
-	return r;
+	if (r != -EPERM || !have || have->owner == 0)
+		return r;
+	/* A one-shot beside the agent, which looks as soon as that ends. */
+	fault_clear(f);
+	return fault_set(f, -EAGAIN, c->key,
+			 "held by netlink port %u: if that is the agent, it "
+			 "was told, and makes it", have->owner);
 }
 
 /* Tells what will right itself from what somebody must see to. */

@@ -23,7 +23,8 @@ packages='
 	systemd systemd-sysv dbus libnss-systemd procps kmod libcap2-bin tzdata
 	iproute2 iputils-ping nftables wireguard-tools netbase
 	libmnl0 libnftnl11 libprotobuf-c1 libyaml-0-2 libsqlite3-0 libjansson4
-	libmicrohttpd12 python3-minimal python3-yaml python3-cryptography'
+	libmicrohttpd12 python3-minimal python3-yaml python3-cryptography
+	apt openssh-server'
 
 release=${1:-$(. /etc/os-release && echo "$VERSION_CODENAME")}
 link=${2:-}
@@ -87,8 +88,15 @@ prune() {
 
 # What makes the root a node: quiet, without a console, without an identity.
 dress() { # ROOT
-	# Neither credentials nor a trace of where packages came from.
+	# Neither credentials nor a trace of where packages came from; apt
+	# installs what it is given as a file, and knows nothing else.
 	rm -rf "$1/etc/apt" "$1/var/lib/apt/lists" "$1/var/cache/apt"
+	mkdir -p "$1/etc/apt/apt.conf.d" "$1/etc/apt/preferences.d" \
+		"$1/etc/apt/sources.list.d" "$1/var/lib/apt/lists/partial" \
+		"$1/var/cache/apt/archives/partial"
+	# A test that wants an sshd makes its keys and starts it.
+	rm -f "$1"/etc/ssh/ssh_host_* "$1"/etc/systemd/system/sshd.service \
+		"$1"/etc/systemd/system/*.wants/ssh.service
 	rm -f "$1/etc/hostname" "$1/etc/machine-id" "$1/etc/resolv.conf"
 	rm -f "$1/var/lib/dbus/machine-id" "$1"/var/log/*.log
 	: >"$1/etc/resolv.conf"
@@ -99,7 +107,8 @@ dress() { # ROOT
 		 systemd-firstboot.service dpkg-db-backup.timer \
 		 sys-kernel-debug.mount sys-kernel-tracing.mount \
 		 sys-fs-fuse-connections.mount dev-hugepages.mount \
-		 e2scrub_all.timer fstrim.timer; do
+		 e2scrub_all.timer fstrim.timer \
+		 apt-daily.timer apt-daily-upgrade.timer; do
 		ln -sf /dev/null "$1/etc/systemd/system/$u"
 	done
 	[ -z "${GARBOARD_LAB_EXTRA:-}" ] ||
