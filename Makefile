@@ -48,7 +48,7 @@ AGENT += blobs child facts k3s k3s_config k3s_files k3s_lines k3s_work \
 AGENT += cmd cmd_disarm lock cmd_converge cmd_converge_go cmd_reset_identity cmd_run cmd_status converge converge_go json \
 	link_sock report session sockets status status_client status_sock verdict
 # the host's own resources: sysctl, modules, timezone, iscsid; D-Bus
-AGENT += confdirs kept ours rootpath stamps wake res/sysctl res/sysctl_files res/sysctl_plan \
+AGENT += confdirs kept ours rootpath stamps wake res/sysctl res/sysctl_files res/sysctl_plan res/sysctl_held res/sysctl_unit \
 	res/modules res/modules_plan res/modules_read \
 	res/timezone res/timezone_plan res/timezone_read \
 	res/iscsid res/iscsid_plan res/iscsid_read

@@ -1,51 +1,40 @@
 #include "agent/res/sysctl.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/inotify.h>
-#include <sys/stat.h>
 
 #include "agent/confdirs.h"
 #include "agent/ours.h"
+#include "agent/res/sysctl_held.h"
 #include "agent/res/sysctl_plan.h"
+#include "agent/res/sysctl_unit.h"
 #include "agent/rootpath.h"
 #include "agent/stamps.h"
 #include "agent/wake.h"
 #include "common/cleanup.h"
-#include "common/clock.h"
 #include "common/file.h"
-
-/* A refused value is tried again after this long, or when it changes. */
-#define REFUSAL_USEC (300 * USEC_PER_SEC)
-
-struct held {
-	char *path;
-	int fd;			/* for pread; -1: not open */
-	bool read_only;
-	bool used;		/* mark and sweep per observation */
-	int refused;
-	usec refused_at;
-	char *refused_value, *refused_note;
-};
 
 struct sysctl_state {
 	const struct resource_host *host;
-	struct held *v;
-	size_t n;
+	struct sysctl_helds held;
 	struct ours ours;
 	bool ours_known;
 	struct stamps stamps;	/* of the files that `lines` came from */
 	struct sysctl_lines lines;
+	struct sysctl_asks asks;
 	struct wake *wake;
+	struct bus_listener *listener;
 	resource_look_again look_again;
 	void *userdata;
 };
+
+static void on_asked(void *userdata, const char *path, const char *value,
+		     int r, const char *text);
 
 static int sysctl_open(const struct resource_host *host, void **ret_state,
 		       struct fault *f)
@@ -55,136 +44,27 @@ static int sysctl_open(const struct resource_host *host, void **ret_state,
 	if (!st)
 		return fault_set(f, -ENOMEM, "sysctl", "out of memory");
 	st->host = host;
+	st->held.root = host->root;
+	st->asks = (struct sysctl_asks){ .done = on_asked, .userdata = st };
 	*ret_state = st;
 	return 0;
-}
-
-static void held_forget_refusal(struct held *h)
-{
-	h->refused = 0;
-	free(take_ptr(h->refused_value));
-	free(take_ptr(h->refused_note));
-}
-
-static void held_done(struct held *h)
-{
-	held_forget_refusal(h);
-	if (h->fd >= 0)
-		(void)close(h->fd);
-	free(h->path);
 }
 
 static void *sysctl_free(void *state)
 {
 	struct sysctl_state *st = state;
-	size_t i;
 
 	if (!st)
 		return NULL;
+	sysctl_asks_cancel(&st->asks);
+	st->listener = bus_unlisten(st->listener);
 	st->wake = wake_free(st->wake);
-	for (i = 0; i < st->n; i++)
-		held_done(&st->v[i]);
-	free(st->v);
+	sysctl_helds_done(&st->held);
 	ours_done(&st->ours);
 	stamps_done(&st->stamps);
 	sysctl_lines_done(&st->lines);
 	free(st);
 	return NULL;
-}
-
-static struct held *held_find(struct sysctl_state *st, const char *path)
-{
-	size_t i;
-
-	for (i = 0; i < st->n; i++)
-		if (strcmp(st->v[i].path, path) == 0)
-			return &st->v[i];
-	return NULL;
-}
-
-static struct held *held_get(struct sysctl_state *st, const char *path)
-{
-	struct held *h = held_find(st, path), *v;
-
-	if (h)
-		return h;
-	v = reallocarray(st->v, st->n + 1, sizeof(*v));
-	if (!v)
-		return NULL;
-	st->v = v;
-	h = &v[st->n];
-	*h = (struct held){ .path = strdup(path), .fd = -1 };
-	if (!h->path)
-		return NULL;
-	st->n++;
-	return h;
-}
-
-static int held_path(struct sysctl_state *st, const char *path, char *buf)
-{
-	return rootpath(st->host->root, buf, "/proc/sys/%s", path);
-}
-
-static int held_open(struct sysctl_state *st, struct held *h)
-{
-	char path[PATH_MAX];
-	struct stat sb;
-	int r;
-
-	r = held_path(st, h->path, path);
-	if (r < 0)
-		return r;
-	h->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	if (h->fd < 0)
-		return -errno;
-	if (fstat(h->fd, &sb) < 0)
-		return -errno;
-	if (!S_ISREG(sb.st_mode))
-		return -EISDIR;
-	h->read_only = (sb.st_mode & 0222) == 0;
-	/* Only a fast path: most side effects raise no event (FACTS S9). */
-	(void)wake_path(st->wake, path, IN_CLOSE_WRITE, NULL);
-	return 0;
-}
-
-/* A held descriptor outlives its key (module or interface gone): ENOENT. */
-static int held_read(struct sysctl_state *st, struct held *h, char *buf,
-		     size_t size)
-{
-	unsigned int tries;
-	ssize_t n = -1;
-	int r = 0;
-
-	for (tries = 0; tries < 2; tries++) {
-		r = h->fd < 0 ? held_open(st, h) : 0;
-		if (r == 0) {
-			n = pread(h->fd, buf, size - 1, 0);
-			r = n < 0 ? -errno : 0;
-		}
-		if (r == 0)
-			break;
-		if (h->fd >= 0)
-			(void)close(take_fd(&h->fd));
-	}
-	if (r < 0)
-		return r;
-	buf[n] = '\0';
-	sysctl_fold(buf);
-	return 0;
-}
-
-/* Is it the link that is missing, not the key? Asked of absent keys only. */
-static bool lacks_link(struct sysctl_state *st, const char *path)
-{
-	size_t n = sysctl_key_link(path);
-	char link[SYSCTL_KEY_MAX], full[PATH_MAX];
-	struct stat sb;
-
-	if (n == 0)
-		return false;
-	(void)snprintf(link, sizeof(link), "%.*s", (int)n, path);
-	return held_path(st, link, full) == 0 && stat(full, &sb) < 0 &&
-	       errno == ENOENT;
 }
 
 static int copy_text(const char *text, char **ret_copy)
@@ -202,14 +82,14 @@ static int see_key(struct sysctl_state *st, const char *path,
 {
 	struct sysctl_seen_key *v, *k;
 	struct ours_record *rec;
-	char buf[4096];
-	struct held *h;
+	char buf[SYSCTL_READ_MAX];
+	struct sysctl_held *h;
 	int r;
 
 	if (sysctl_seen_find(seen, path))
 		return 0;
 	v = reallocarray(seen->v, seen->n + 1, sizeof(*v));
-	h = held_get(st, path);
+	h = sysctl_held_get(&st->held, path);
 	if (v)
 		seen->v = v;
 	if (!v || !h)
@@ -218,11 +98,11 @@ static int see_key(struct sysctl_state *st, const char *path,
 	*k = (struct sysctl_seen_key){ 0 };
 	h->used = true;
 	buf[0] = '\0';
-	k->err = held_read(st, h, buf, sizeof(buf));
+	k->err = sysctl_held_read(&st->held, h, buf);
 	k->read_only = h->read_only;
-	k->no_link = k->err == -ENOENT && lacks_link(st, path);
-	if (h->refused && clock_boottime() - h->refused_at > REFUSAL_USEC)
-		held_forget_refusal(h);
+	k->asked = sysctl_is_asked(&st->asks, path);
+	k->no_link = k->err == -ENOENT && sysctl_held_lacks_link(&st->held, path);
+	sysctl_held_age(h);
 	k->refused = h->refused;
 	rec = ours_find(&st->ours, path);
 	r = copy_text(path, &k->path);
@@ -231,20 +111,6 @@ static int see_key(struct sysctl_state *st, const char *path,
 	r = r < 0 ? r : copy_text(h->refused_note, &k->refused_note);
 	r = r < 0 ? r : copy_text(rec ? rec->before : NULL, &k->before);
 	return r < 0 ? r : copy_text(rec ? rec->set : NULL, &k->set);
-}
-
-static void sweep_unused(struct sysctl_state *st)
-{
-	size_t i = 0;
-
-	while (i < st->n) {
-		if (st->v[i].used) {
-			st->v[i++].used = false;
-			continue;
-		}
-		held_done(&st->v[i]);
-		st->v[i] = st->v[--st->n];
-	}
 }
 
 /* A damaged record is a fault once; restoring is then not possible. */
@@ -298,7 +164,7 @@ static int sysctl_observe(void *state, const struct desired *want,
 	for (i = 0; i < st->ours.n && r == 0; i++)
 		r = see_key(st, st->ours.v[i].key, seen);
 	if (r == 0) {
-		sweep_unused(st);
+		sysctl_held_sweep(&st->held);
 		seen->files_err = see_files(st, &seen->lines, &files);
 		if (seen->files_err == -ENOMEM)
 			r = -ENOMEM;
@@ -313,28 +179,6 @@ static int sysctl_observe(void *state, const struct desired *want,
 	return 0;
 }
 
-static int write_value(struct sysctl_state *st, const char *path,
-		       const char *value)
-{
-	_cleanup_close_ int fd = -1;
-	char full[PATH_MAX], text[SYSCTL_VALUE_MAX + 2];
-	ssize_t w;
-	int n, r;
-
-	r = held_path(st, path, full);
-	if (r < 0)
-		return r;
-	n = snprintf(text, sizeof(text), "%s\n", value);
-	if (n >= (int)sizeof(text))
-		return -E2BIG;
-	fd = open(full, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY);
-	if (fd < 0)
-		return -errno;
-	/* One write: the kernel takes the value as a whole or not at all. */
-	w = write(fd, text, (size_t)n);
-	return w < 0 ? -errno : 0;
-}
-
 static const char *remedy(int err)
 {
 	switch (-err) {
@@ -344,9 +188,7 @@ static const char *remedy(int err)
 		return "the kernel refuses this value; correct it in the spec";
 	case EPERM:
 	case EACCES:
-		return "needs a capability that the agent does not have; run "
-		       "\"systemctl restart systemd-sysctl\" or reboot, the "
-		       "value is in " SYSCTL_OWN_FILE;
+		return "needs a capability that the agent does not have";
 	case EROFS:
 		return "/proc/sys is read-only here; it has to be set on the "
 		       "host";
@@ -355,50 +197,101 @@ static const char *remedy(int err)
 	}
 }
 
-static void note_refusal(struct sysctl_state *st, const char *path,
-			 const char *value, int err, const char *note)
+static bool is_beyond(int err)
 {
-	struct held *h = held_get(st, path);
-
-	if (!h)
-		return;
-	held_forget_refusal(h);
-	h->refused_value = strdup(value);
-	h->refused_note = strdup(note);
-	if (!h->refused_value || !h->refused_note) {
-		held_forget_refusal(h);
-		return;
-	}
-	h->refused = err;
-	h->refused_at = clock_boottime();
+	return err == -EPERM || err == -EACCES || err == -EROFS;
 }
 
-/* Writes, and reads back: some keys take a value and keep another. */
-static int apply_live(struct sysctl_state *st, const char *path,
-		      const struct change *c, struct item_list *items,
-		      struct fault *f)
+/* Another root is not what systemd works on. */
+static bool has_systemd(const struct sysctl_state *st)
 {
-	char note[CHANGE_TEXT_MAX], now[4096];
-	struct held *h;
+	return bus_is_up(st->host->bus) && !*st->host->root;
+}
+
+static int blocked(struct sysctl_state *st, const char *path,
+		   const struct change *c, int err, const char *note,
+		   struct item_list *items, struct fault *f)
+{
+	struct sysctl_held *h = sysctl_held_get(&st->held, path);
+
+	if (h)
+		sysctl_held_refuse(h, c->want, err, note);
+	item_list_mark(items, c->key, ITEM_BLOCKED, "%s", note);
+	return fault_set(f, err, c->key, "%s", note);
+}
+
+/*
+ * Writes, and reads back: some keys take a value and keep another. What is
+ * beyond us is left to ask_units(); a value that goes back is in no file
+ * for a unit to read.
+ */
+static int apply_live(struct sysctl_state *st, const char *path,
+		      const struct change *c, bool wanted,
+		      struct item_list *items, struct fault *f)
+{
+	char note[CHANGE_TEXT_MAX], now[SYSCTL_READ_MAX];
+	struct sysctl_held *h = sysctl_held_get(&st->held, path);
 	int r;
 
-	r = write_value(st, path, c->want);
+	if (!h)
+		return fault_set(f, -ENOMEM, c->key, "out of memory");
+	if (sysctl_is_asked(&st->asks, path))
+		return 0;
+	r = sysctl_held_write(&st->held, path, c->want);
+	h->beyond = is_beyond(r) && wanted;
+	if (h->beyond)
+		return 0;
 	if (r < 0) {
 		(void)snprintf(note, sizeof(note), "%s (%s)", remedy(r),
 			       strerror(-r));
-	} else {
-		h = held_get(st, path);
-		if (!h || held_read(st, h, now, sizeof(now)) < 0 ||
-		    sysctl_value_equal(now, c->want))
-			return 0;
-		r = -EDOM;
-		(void)snprintf(note, sizeof(note),
-			       "the kernel took %.200s and keeps %.200s; "
-			       "write that in the spec", c->want, now);
+		return blocked(st, path, c, r, note, items, f);
 	}
-	note_refusal(st, path, c->want, r, note);
-	item_list_mark(items, c->key, ITEM_BLOCKED, "%s", note);
-	return fault_set(f, r, c->key, "%s", note);
+	if (sysctl_held_read(&st->held, h, now) < 0 ||
+	    sysctl_value_equal(now, c->want))
+		return 0;
+	(void)snprintf(note, sizeof(note), "the kernel took %.200s and keeps "
+		       "%.200s; write that in the spec", c->want, now);
+	return blocked(st, path, c, -EDOM, note, items, f);
+}
+
+/* The outcome of a unit of ours: the key tells, the job explains. */
+static void on_asked(void *userdata, const char *path, const char *value,
+		     int r, const char *text)
+{
+	struct sysctl_state *st = userdata;
+	struct sysctl_held *h = sysctl_held_get(&st->held, path);
+	char note[CHANGE_TEXT_MAX], unit[SYSTEMD1_UNIT_NAME_MAX];
+	char now[SYSCTL_READ_MAX] = "";
+	int err = -EPERM;
+
+	if (sysctl_unit_name(path, unit, sizeof(unit)) < 0)
+		*unit = '\0';
+	if (!h || (sysctl_held_read(&st->held, h, now) == 0 &&
+		   sysctl_value_equal(now, value))) {
+		r = -ENOTCONN;	/* nothing to note */
+	} else if (r == -EIO) {
+		err = -EINVAL;	/* systemd-sysctl fails over a value only */
+		(void)snprintf(note, sizeof(note), "the kernel refuses this "
+			       "value, from %s too (%.100s); correct it in the "
+			       "spec, or see journalctl -u %s", unit, text,
+			       unit);
+	} else if (r == -ENOENT) {
+		(void)snprintf(note, sizeof(note), "needs a capability that "
+			       "the agent does not have, and %s is not there; "
+			       "reinstall garboard-agent", unit);
+	} else if (r < 0) {
+		(void)snprintf(note, sizeof(note), "%s: %.200s (%s)", unit,
+			       text, strerror(-r));
+	} else {
+		(void)snprintf(note, sizeof(note), "%s ran, and the key is "
+			       "still %.200s: another file of sysctl.d wins, "
+			       "or the kernel forbids it to everybody", unit,
+			       now);
+	}
+	if (r != -ENOTCONN)
+		sysctl_held_refuse(h, value, err, note);
+	if (st->look_again)
+		st->look_again(st->userdata);
 }
 
 static bool is_persisted(const char *key)
@@ -464,13 +357,13 @@ static int forget_unwanted(struct sysctl_state *st,
 
 	for (i = 0; i < changes->n; i++) {
 		const struct change *c = &changes->v[i];
-		struct held *h;
+		struct sysctl_held *h;
 
 		if (is_persisted(c->key) ||
 		    sysctl_key_path(c->key, path, sizeof(path)) < 0 ||
 		    wants_path(want, path))
 			continue;
-		h = held_find(st, path);
+		h = sysctl_held_find(&st->held, path);
 		if (c->op == CHANGE_SET && h && h->refused)
 			continue;
 		ours_remove(&st->ours, path);
@@ -490,9 +383,9 @@ static int write_file(struct sysctl_state *st, const struct desired *want,
 	size_t size = 0, i;
 	int r = 0;
 
-	for (i = 0; i < st->n && r == 0; i++)
-		if (sysctl_refuses_value(st->v[i].refused))
-			r = strlist_add(&without, st->v[i].path);
+	for (i = 0; i < st->held.n && r == 0; i++)
+		if (sysctl_refuses_value(st->held.v[i].refused))
+			r = strlist_add(&without, st->held.v[i].path);
 	if (r == 0)
 		r = sysctl_render(want, &without, &text, &size);
 	if (r == 0)
@@ -533,13 +426,71 @@ static int apply_file(struct sysctl_state *st, const struct desired *want,
 	return fault_set(f, r, own.object, "%s", own.text);
 }
 
+/* 1: something is under way. */
+static int ask_unit(struct sysctl_state *st, const char *path,
+		    const struct change *c, int file_err,
+		    struct item_list *items, struct fault *f)
+{
+	char note[FAULT_TEXT_MAX], unit[SYSTEMD1_UNIT_NAME_MAX] = "";
+	struct fault own = FAULT_INIT;
+	int r;
+
+	(void)sysctl_unit_name(path, unit, sizeof(unit));
+	if (file_err < 0) {
+		item_list_mark(items, c->key, ITEM_PENDING, "beyond the "
+			       "agent's capabilities: %s has to set it, once "
+			       SYSCTL_OWN_FILE " can be written", unit);
+		return 0;
+	}
+	if (!has_systemd(st)) {
+		item_list_mark(items, c->key, ITEM_PENDING, "beyond the "
+			       "agent's capabilities: %s has to set it, and "
+			       "D-Bus is not there yet; the next boot sets it "
+			       "from " SYSCTL_OWN_FILE, unit);
+		return 0;
+	}
+	r = sysctl_ask(&st->asks, st->host->bus, path, c->want, &own);
+	if (r < 0)
+		return blocked(st, path, c, r,
+			       fault_str(&own, note, sizeof(note)), items, f);
+	item_list_mark(items, c->key, ITEM_PENDING, "%s sets it", unit);
+	return 1;
+}
+
+/* After our file is written, which the units read. */
+static int ask_units(struct sysctl_state *st, const struct change_list *changes,
+		     int file_err, struct item_list *items, struct fault *f)
+{
+	int r, first = 0, started = 0;
+	char path[SYSCTL_KEY_MAX];
+	size_t i;
+
+	for (i = 0; i < changes->n; i++) {
+		const struct change *c = &changes->v[i];
+		struct sysctl_held *h;
+
+		if (c->op == CHANGE_REMOVE || is_persisted(c->key) ||
+		    sysctl_key_path(c->key, path, sizeof(path)) < 0)
+			continue;
+		h = sysctl_held_find(&st->held, path);
+		started |= sysctl_is_asked(&st->asks, path);
+		if (!h || !h->beyond)
+			continue;
+		h->beyond = false;
+		r = ask_unit(st, path, c, file_err, items, f);
+		started |= r > 0;
+		first = first ? first : r < 0 ? r : 0;
+	}
+	return first ? first : started;
+}
+
 static int sysctl_apply(void *state, const struct desired *want,
 			const void *seen, const struct change_list *changes,
 			struct item_list *items, struct fault *f)
 {
 	struct sysctl_state *st = state;
 	char path[SYSCTL_KEY_MAX];
-	int r, first;
+	int r, first, started;
 	size_t i;
 
 	(void)seen;
@@ -550,13 +501,16 @@ static int sysctl_apply(void *state, const struct desired *want,
 		if (c->op == CHANGE_REMOVE || is_persisted(c->key) ||
 		    sysctl_key_path(c->key, path, sizeof(path)) < 0)
 			continue;
-		r = apply_live(st, path, c, items, f);
+		r = apply_live(st, path, c, wants_path(want, path), items, f);
 		first = first ? first : r;
 	}
 	r = apply_file(st, want, changes, items, f);
 	first = first ? first : r;
+	r = started = ask_units(st, changes, r, items, f);
+	first = first || r > 0 ? first : r;
 	r = forget_unwanted(st, want, changes, f);
-	return first ? first : r;
+	first = first ? first : r;
+	return first ? first : started;
 }
 
 static void on_wake(void *userdata)
@@ -564,6 +518,12 @@ static void on_wake(void *userdata)
 	struct sysctl_state *st = userdata;
 
 	st->look_again(st->userdata);
+}
+
+static void on_bus(void *userdata, bool up)
+{
+	if (up)
+		on_wake(userdata);
 }
 
 static int watch_files(struct sysctl_state *st, struct fault *f)
@@ -593,6 +553,12 @@ static int sysctl_watch(void *state, const struct desired *want,
 	r = wake_new(st->host->event, on_wake, st, &st->wake, f);
 	if (r < 0)
 		return r;
+	st->held.wake = st->wake;
+	if (st->host->bus && !st->listener) {
+		r = bus_listen(st->host->bus, on_bus, st, &st->listener);
+		if (r < 0)
+			return fault_errno(f, r, "sysctl", "cannot listen");
+	}
 	r = watch_files(st, f);
 	if (r < 0)
 		return r;

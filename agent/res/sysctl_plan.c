@@ -173,7 +173,12 @@ static int plan_live(struct plan *p, const struct subject *s,
 	if (k->refused && sysctl_value_equal(k->refused_value, s->value))
 		return item(p, s, true, ITEM_BLOCKED, k->value, "%s",
 			    k->refused_note);
-	r = plain(p, s, true, ITEM_DRIFTED, k->value);
+	/* Until it has ended it stays planned, and nothing is settled. */
+	if (k->asked)
+		r = item(p, s, true, ITEM_PENDING, k->value,
+			 "garboard-sysctl@.service is at it");
+	else
+		r = plain(p, s, true, ITEM_DRIFTED, k->value);
 	if (r < 0)
 		return r;
 	return change_list_add(p->changes, CHANGE_SET, s->key, k->value,

@@ -18,6 +18,7 @@ struct sysctl_seen_key {
 	bool read_only;		/* no write bit on the file */
 	bool no_link;		/* ENOENT, as its network link is not there */
 	char *value;		/* folded; "" when not read */
+	bool asked;		/* a unit of ours is at it */
 	/* The last refusal by the kernel of exactly this value, or 0. */
 	int refused;
 	char *refused_value;	/* what was written */

@@ -153,6 +153,61 @@ not_ok "sy06: and no line of ours" \
 	on grep -q ip_default_ttl /etc/sysctl.d/90-garboard.conf
 like "$(converge --only sysctl)" ' 0 changed' "sy06: once"
 
+# ---- keys that the agent may not set: a unit of our own does ----
+
+"$lab" cp server-1 "$here/../../units/garboard-sysctl@.service" \
+	/etc/systemd/system/garboard-sysctl@.service
+on systemctl daemon-reload
+ip4=/proc/sys/net/ipv4
+beyond() { # as if these files of net/ipv4 were not the agent's to write
+	on unshare -m sh -c 'cd /proc/sys/net/ipv4
+		for f in ip_default_ttl conf/lo/arp_notify; do
+			mount --bind $f $f && mount -o remount,bind,ro $f || exit 9
+		done
+		exec garboard-agent converge --spec /x/spec.yaml --only sysctl' 2>&1
+}
+spec <<'X'
+  sysctl:
+    net.ipv4.conf.lo.arp_notify: 1
+X
+on sh -c 'echo net.ipv4.conf.lo.drop_gratuitous_arp=1 >/etc/sysctl.d/10-theirs.conf'
+out=$(beyond)
+like "$out" '^changed +sysctl net.ipv4.conf.lo.arp_notify: 0 -> 1$' \
+	"sy05: a key beyond the agent is set by a unit of its own" || diag "$out"
+is "$(on cat $ip4/conf/lo/arp_notify)" 1 "sy05: it is live"
+is "$(on cat $ip4/conf/lo/drop_gratuitous_arp)" 0 \
+	"sy05: and nobody else's file was applied again"
+on sh -c "echo 0 >$ip4/conf/lo/arp_notify
+	echo net.ipv4.conf.lo.arp_notify=0 >/etc/sysctl.d/99-zz.conf"
+like "$(line "$(beyond)" 'arp_notify: ')" '^blocked .*another file of sysctl.d wins' \
+	"sy05: a later file that wins is told"
+on rm /etc/sysctl.d/99-zz.conf /etc/sysctl.d/10-theirs.conf
+spec <<'X'
+  sysctl:
+    net.ipv4.ip_default_ttl: 999
+    net.ipv4.conf.lo.arp_notify: 1
+X
+out=$(beyond)
+like "$(line "$out" 'ip_default_ttl: ')" '^blocked .*refuses this value, from garb' \
+	"sy05: a value that the kernel refuses to the unit, too" || diag "$out"
+not_ok "sy05: is not kept for the next boot" \
+	on grep -q ip_default_ttl /etc/sysctl.d/90-garboard.conf
+is "$(on cat $ip4/conf/lo/arp_notify)" 1 "sy05: the other is set"
+on sh -c "echo 0 >$ip4/conf/lo/arp_notify
+	mv /etc/systemd/system/garboard-sysctl@.service /root/
+	systemctl daemon-reload"
+like "$(line "$(beyond)" 'arp_notify: ')" '^blocked .*reinstall garboard-agent' \
+	"sy05: without the unit the remedy is told"
+on sh -c 'mv /root/garboard-sysctl@.service /etc/systemd/system/
+	systemctl daemon-reload; mv /run/dbus/system_bus_socket /run/dbus/away'
+like "$(line "$(beyond)" 'arp_notify: ')" '^pending .*D-Bus is not there yet' \
+	"sy05: and without D-Bus, what is waited for"
+on mv /run/dbus/away /run/dbus/system_bus_socket
+spec <<'X'
+  sysctl: {net.ipv4.conf.lo.arp_ignore: 1}
+X
+converge --only sysctl >"$tmp/out"
+
 # ---- modules ----
 
 rel=$(uname -r)

@@ -3,7 +3,9 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sched.h>
 #include <stdint.h>
+#include <sys/mount.h>
 
 #include <cmocka.h>
 
@@ -14,6 +16,7 @@
 #include "agent/ours.h"
 #include "agent/res/sysctl.h"
 #include "agent/res/sysctl_plan.h"
+#include "agent/res/sysctl_unit.h"
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -403,6 +406,64 @@ static void refused_by_the_kernel(void **state)
 	d = desired_free(d);
 }
 
+static void unit_names(void **state)
+{
+	static const struct {
+		const char *path, *unit;
+	} t[] = {
+		{ "kernel/kptr_restrict",
+		  "garboard-sysctl@kernel-kptr_restrict.service" },
+		{ "net/ipv4/conf/eth0.100/rp_filter",
+		  "garboard-sysctl@net-ipv4-conf-eth0.100-rp_filter.service" },
+		{ "net/bridge/bridge-nf-call-iptables",
+		  "garboard-sysctl@net-bridge-"
+		  "bridge\\x2dnf\\x2dcall\\x2diptables.service" },
+	};
+	char unit[SYSTEMD1_UNIT_NAME_MAX];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < N(t); i++) {
+		assert_int_equal(sysctl_unit_name(t[i].path, unit,
+						  sizeof(unit)), 0);
+		assert_string_equal(unit, t[i].unit);
+		assert_true(systemd1_unit_name_is_valid(unit));
+	}
+	assert_int_equal(sysctl_unit_name(t[0].path, unit, 44), -ENAMETOOLONG);
+}
+
+/* A key that only others may set: asked of systemd, and never given up. */
+static void sy05_beyond_our_capability(void **state)
+{
+	static const char key[] = "kernel.panic";
+	struct run run;
+	char *file;
+
+	(void)state;
+	put("/proc/sys/kernel/panic", "0\n");
+	file = scratch_path("/proc/sys/kernel/panic");
+	if (unshare(CLONE_NEWNS) < 0 ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount(file, file, NULL, MS_BIND, NULL) < 0)
+		skip();
+	assert_int_equal(mount(NULL, file, NULL,
+			       MS_BIND | MS_REMOUNT | MS_RDONLY, NULL), 0);
+	run_open(&run, &resource_sysctl);
+	wanted(&run, key, "10", false);
+	look(&run);
+	assert_int_equal(apply(&run), 0);
+	assert_int_equal(state_of(&run, key), ITEM_PENDING);
+	assert_non_null(strstr(reason_of(&run, key),
+			       "garboard-sysctl@kernel-panic.service"));
+	assert_non_null(strstr(reason_of(&run, key), "D-Bus"));
+	assert_non_null(strstr(get(SYSCTL_OWN_FILE), "\nkernel/panic = 10\n"));
+	look(&run);
+	assert_int_equal(run.changes.n, 1);
+	assert_string_equal(run.changes.v[0].key, key);
+	run_close(&run);
+	assert_int_equal(umount(scratch_path("/proc/sys/kernel/panic")), 0);
+}
+
 static void damaged_record(void **state)
 {
 	struct ours ours = OURS_INIT;
@@ -432,6 +493,8 @@ int main(void)
 		T(sy03_sysctl_conf_by_its_link),
 		T(bad_keys_block_only_themselves),
 		T(refused_by_the_kernel),
+		T(unit_names),
+		T(sy05_beyond_our_capability),
 		T(damaged_record),
 	};
 
