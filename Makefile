@@ -51,7 +51,7 @@ AGENT += cmd cmd_disarm lock cmd_converge cmd_converge_go cmd_reset_identity cmd
 AGENT += confdirs kept ours rootpath stamps wake res/sysctl res/sysctl_files res/sysctl_plan res/sysctl_held res/sysctl_unit \
 	res/modules res/modules_plan res/modules_read \
 	res/timezone res/timezone_plan res/timezone_read \
-	res/iscsid res/iscsid_plan res/iscsid_read
+	res/iscsid res/iscsid_plan res/iscsid_read res/swap res/swap_plan res/swap_read unitname
 # netlink, kill-switch, routing
 AGENT += nl/conntrack nl/nl_notify nl/nl_reply nl/nl_sock nl/rtnl nl/rtnl_msg nl/rtnl_text
 AGENT += bus/bus bus/systemd1 bus/systemd1_unit bus/timedate1

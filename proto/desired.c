@@ -13,6 +13,7 @@ const char *resource_name(enum resource_id id)
 		[RESOURCE_SYSCTL] = "sysctl",
 		[RESOURCE_TIMEZONE] = "timezone",
 		[RESOURCE_ISCSID] = "iscsid",
+		[RESOURCE_SWAP] = "swap",
 	};
 	_Static_assert(sizeof(names) / sizeof(names[0]) == RESOURCE_MAX,
 		       "every resource has a name");

@@ -32,8 +32,12 @@ enum resource_id {		/* order of convergence: fail closed first */
 	RESOURCE_SYSCTL,
 	RESOURCE_TIMEZONE,
 	RESOURCE_ISCSID,
+	RESOURCE_SWAP,
 	RESOURCE_MAX,
 };
+
+/* What every build knows: later ones are sent only when they differ. */
+#define RESOURCE_BASE (RESOURCE_ISCSID + 1)
 
 #define DESIRED_MODULES_MAX 256
 #define DESIRED_SYSCTLS_MAX 512
@@ -107,6 +111,7 @@ struct desired {
 	struct desired_sysctl *sysctls;
 	size_t n_sysctls;
 	bool iscsid;			/* storage needs the initiator */
+	bool swap_off;			/* no swap, now and after a boot */
 	struct desired_egress egress;
 	struct desired_cluster cluster;
 	struct strlist required_features;	/* words of desired_wire.h */

@@ -12,7 +12,7 @@
 #define N(a) (sizeof(a) / sizeof((a)[0]))
 
 /* "base" is what every build knows; a new meaning gets a new word. */
-const char *const desired_features[] = { "base", NULL };
+const char *const desired_features[] = { "base", "swap", NULL };
 
 static const struct wire_field sysctl_fields[] = {
 	{ "key", WIRE_STRING, 0, .offset = offsetof(struct desired_sysctl, key),
@@ -99,7 +99,7 @@ static const struct wire_field desired_fields[] = {
 	  .max = 64, .check = allow_node_name },
 	{ "generation", WIRE_U64, 0, .offset = offsetof(struct desired, generation) },
 	{ "modes", WIRE_ENUMS, 0, .offset = offsetof(struct desired, modes),
-	  .max = RESOURCE_MAX, .text_max = MODE_MAX },
+	  .min = RESOURCE_BASE, .max = RESOURCE_MAX, .text_max = MODE_MAX },
 	{ "timezone", WIRE_STRING, 0, .offset = offsetof(struct desired, timezone),
 	  .max = 128, .check = allow_timezone },
 	{ "modules", WIRE_TEXTS, 0, .offset = offsetof(struct desired, modules),
@@ -108,6 +108,7 @@ static const struct wire_field desired_fields[] = {
 	  .aux = offsetof(struct desired, n_sysctls), .max = DESIRED_SYSCTLS_MAX,
 	  .sub = &sysctl },
 	{ "iscsid", WIRE_BOOL, 0, .offset = offsetof(struct desired, iscsid) },
+	{ "swap_off", WIRE_BOOL, 0, .offset = offsetof(struct desired, swap_off) },
 	{ "classes", WIRE_MESSAGES, 0, .offset = offsetof(struct desired, egress.classes),
 	  .aux = offsetof(struct desired, egress.n_classes),
 	  .max = DESIRED_CLASSES_MAX, .sub = &klass },

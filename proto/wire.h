@@ -30,7 +30,8 @@ enum wire_kind {		/* on the wire -> in the value */
 	WIRE_U32,
 	WIRE_U64,
 	WIRE_ENUM,		/* enum or uint32 -> int-sized enum */
-	WIRE_ENUMS,		/* repeated enum -> enum[max], exactly max */
+	WIRE_ENUMS,		/* repeated enum -> enum[max]; zeros at the end
+				   of it, beyond min, are not written */
 	WIRE_RESOURCE,		/* string -> enum resource_id */
 	WIRE_ID,		/* bytes -> uint8_t[max], exactly max */
 	WIRE_BYTES,		/* bytes -> struct order_bytes, min to max */

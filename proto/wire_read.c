@@ -133,7 +133,7 @@ static int read_enums(const struct slot *s)
 	const uint32_t *v = *(uint32_t *const *)s->member;
 	size_t i;
 
-	if (s->count != s->row->max)
+	if (s->count < s->row->min || s->count > s->row->max)
 		return refuse(s, -EINVAL, "has another number of entries");
 	for (i = 0; i < s->count; i++) {
 		if (v[i] >= s->row->text_max)

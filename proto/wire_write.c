@@ -171,12 +171,16 @@ static int write_bytes_list(const struct slot *s)
 
 static int write_enums(const struct slot *s)
 {
+	const uint32_t *from = (const void *)s->value;
 	size_t n = (size_t)s->row->max;
-	uint32_t *v = make_list(s, n, sizeof(*v));
+	uint32_t *v;
 
+	while (n > s->row->min && !from[n - 1])
+		n--;
+	v = make_list(s, n, sizeof(*v));
 	if (!v)
 		return -ENOMEM;
-	memcpy(v, s->value, n * sizeof(*v));
+	memcpy(v, from, n * sizeof(*v));
 	*s->count = n;
 	return 0;
 }

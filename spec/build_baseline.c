@@ -238,6 +238,24 @@ static void say_require(struct build *b)
 		  req.clock_synchronised.pos);
 }
 
+/* An agent that does not know the word must refuse, not leave it on. */
+static void build_swap(struct build *b)
+{
+	struct spec_enum s = b->spec->baseline.swap;
+	int r;
+
+	if (own(b) && spec_given(own(b)->swap.pos))
+		s = own(b)->swap;
+	b->d->swap_off = s.v == SPEC_SWAP_DISABLED;
+	build_say(b, "baseline", "swap",
+		  b->d->swap_off ? "disabled" : "ignore", s.pos);
+	if (!b->d->swap_off || b->err)
+		return;
+	r = strlist_add(&b->d->required_features, "swap");
+	if (r < 0)
+		build_failed(b, r);
+}
+
 void build_baseline(struct build *b)
 {
 	struct spec_enum s = storage(b);
@@ -251,6 +269,7 @@ void build_baseline(struct build *b)
 		  b->d->iscsid ? "longhorn" : "none", s.pos);
 	build_say_derived(b, "baseline", "iscsid",
 			  b->d->iscsid ? "usable" : "not needed", "storage");
+	build_swap(b);
 	say_require(b);
 	say_waivers(b, &b->spec->baseline.waivers);
 	if (own(b))

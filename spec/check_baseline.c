@@ -104,6 +104,8 @@ static void same_value(const struct spec_baseline *all,
 	if (spec_given(own->storage.pos) && own->storage.v == all->storage.v)
 		spec_report(r, own->storage.pos,
 			    "storage says what the baseline says");
+	if (spec_given(own->swap.pos) && own->swap.v == all->swap.v)
+		spec_report(r, own->swap.pos, "swap says what the baseline says");
 	for (i = 0; i < RESOURCE_MAX; i++)
 		if (spec_given(own->modes[i].pos) &&
 		    own->modes[i].v == all->modes[i].v)
@@ -328,7 +330,7 @@ CHECK(waiver_unknown)
 				spec_report(r, w->v[k].pos,
 					    "\"%.80s\" names no resource "
 					    "(killswitch, routing, modules, "
-					    "sysctl, timezone, iscsid)",
+					    "sysctl, timezone, iscsid, swap)",
 					    w->v[k].v);
 	}
 }

@@ -20,10 +20,6 @@ static void later_baseline(const struct spec_baseline *b,
 {
 	size_t i;
 
-	if (b->swap.v == SPEC_SWAP_DISABLED)
-		spec_report(r, b->swap.pos,
-			    "swap: disabled is not yet carried out; swapoff "
-			    "and fstab stay yours (k3s runs either way)");
 	for (i = 0; i < b->n_mounts; i++)
 		spec_report(r, b->mounts[i].pos,
 			    "this mount is not yet made or checked; mount it "

@@ -3,6 +3,7 @@
 #include "agent/res/killswitch.h"
 #include "agent/res/modules.h"
 #include "agent/res/routing.h"
+#include "agent/res/swap.h"
 #include "agent/res/sysctl.h"
 #include "agent/res/timezone.h"
 
@@ -14,4 +15,5 @@ const struct resource *const resource_registry[RESOURCE_MAX] = {
 	[RESOURCE_SYSCTL] = &resource_sysctl,
 	[RESOURCE_TIMEZONE] = &resource_timezone,
 	[RESOURCE_ISCSID] = &resource_iscsid,
+	[RESOURCE_SWAP] = &resource_swap,
 };

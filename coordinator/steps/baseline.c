@@ -123,7 +123,8 @@ static void judge_report(const struct step_env *env, size_t node,
 	}
 	if (rep->n_resources != RESOURCE_MAX) {
 		(void)snprintf(s->why, sizeof(s->why),
-			       "reports %zu resources, not %d",
+			       "reports %zu resources, not %d: upgrade "
+			       "garboard-agent there",
 			       rep->n_resources, RESOURCE_MAX);
 		return;
 	}

@@ -106,9 +106,32 @@ static void feature_words(void **state)
 	assert_string_equal(back->timezone, "Etc/UTC");
 	desired_free(back);
 	free(out);
-	assert_int_equal(strlist_add(&d->required_features, "swap"), 0);
+	assert_int_equal(strlist_add(&d->required_features, "later"), 0);
 	assert_int_equal(desired_encode(d, &out, &n, &f), -EOPNOTSUPP);
 	assert_non_null(strstr(f.text, "upgrade garboard-agent"));
+	desired_free(d);
+}
+
+/* An agent that knows fewer resources reads what it can keep, and no more. */
+static void modes_beyond_the_base_are_sent_when_they_differ(void **state)
+{
+	struct desired *d = desired_new(), *back = NULL;
+	uint8_t *out = NULL;
+	size_t n = 0, more = 0;
+
+	(void)state;
+	assert_int_equal(desired_encode(d, &out, &n, NULL), 0);
+	assert_int_equal(desired_decode(out, n, &back, NULL), 0);
+	assert_int_equal(back->modes[RESOURCE_SWAP], MODE_ENFORCE);
+	desired_free(back);
+	free(out);
+	d->modes[RESOURCE_SWAP] = MODE_OFF;
+	assert_int_equal(desired_encode(d, &out, &more, NULL), 0);
+	assert_true(more > n);
+	assert_int_equal(desired_decode(out, more, &back, NULL), 0);
+	assert_int_equal(back->modes[RESOURCE_SWAP], MODE_OFF);
+	desired_free(back);
+	free(out);
 	desired_free(d);
 }
 
@@ -206,6 +229,8 @@ int main(void)
 		cmocka_unit_test(founder_never_joins),
 		cmocka_unit_test(rules_across_fields),
 		cmocka_unit_test(feature_words),
+		cmocka_unit_test(
+			modes_beyond_the_base_are_sent_when_they_differ),
 		cmocka_unit_test(evidence_is_cleaned_and_cut),
 		cmocka_unit_test(syntax_of_texts),
 		cmocka_unit_test(config_keys),

@@ -239,9 +239,8 @@ static const struct edit {
 	  "ext4}]}",
 	  "baseline: {mounts: [{device: /dev/sdb, path: /mnt/nfsx, fs: "
 	  "xfs}]}" },
-	{ "not-yet-supported", "storage: longhorn",
-	  "storage: longhorn\n  swap: disabled",
-	  "storage: longhorn\n  swap: ignore" },
+	{ "not-yet-supported", "{listen: none}",
+	  "{listen: none}\nrollout: {baseline: {canary: 1}}", NULL },
 	{ "not-yet-supported", "  version: 1.20.1",
 	  "  chart: file:./c.tgz\n  version: 1.20.1",
 	  "  chart: repo\n  version: 1.20.1" },
@@ -443,8 +442,8 @@ static void severities(void **state)
 		int r;
 	} t[] = {
 		{ "k8s.example.net", "192.0.2.9", 0 },
-		{ "storage: longhorn", "storage: longhorn\n  swap: "
-		                       "disabled", 0 },
+		{ "{listen: none}", "{listen: none}\n"
+				    "rollout: {baseline: {canary: 1}}", 0 },
 		{ "  version: 1.20.1",
 		  "  chart: file:./c.tgz\n  version: 1.20.1", -22 },
 		{ "table: 51820", "table: 254", -22 },
