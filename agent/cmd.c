@@ -21,6 +21,11 @@ const struct command commands[] = {
 	  "open an egress class from the console" },
 	{ "arm", "--local --reason TEXT [--state-dir DIR] CLASS",
 	  "close it again" },
+	{ "explain",
+	  "[--from ADDR] [--mark M] [--in DEV] [--proto tcp|udp|icmp] "
+	  "[--port N] [--sport N] [--uid N|kernel] [--state-dir DIR] "
+	  "[-o text|json] DEST",
+	  "what becomes of a packet on this node, and who decides it" },
 	{ "reset-identity", "--confirm [--state-dir DIR]",
 	  "forget who this node is, so that it can be enrolled anew" },
 	{ "version", "", "print the version" },

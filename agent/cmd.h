@@ -53,6 +53,7 @@ int cmd_status(int argc, char **argv);
 int cmd_health(int argc, char **argv);
 int cmd_disarm(int argc, char **argv);
 int cmd_arm(int argc, char **argv);
+int cmd_explain(int argc, char **argv);
 int cmd_reset_identity(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 

@@ -13,6 +13,7 @@ int main(int argc, char **argv)
 		{ "health", cmd_health },
 		{ "disarm", cmd_disarm },
 		{ "arm", cmd_arm },
+		{ "explain", cmd_explain },
 		{ "reset-identity", cmd_reset_identity },
 		{ "version", cmd_version },
 		{ NULL, NULL },
