@@ -108,6 +108,18 @@ CHECK(class_gateway)
 	}
 }
 
+/* A27: the first by name carries all of it, and Cilium has no fail-over. */
+CHECK(gateway_single)
+{
+	EACH_CLASS(c)
+		if (!spec->one_box && c->gateways.n == 1)
+			spec_report(r, c->gateways.v[0].pos,
+				    "class %s has one gateway: when %s is "
+				    "down the class is closed; name a second "
+				    "one",
+				    c->name.v, c->gateways.v[0].v);
+}
+
 CHECK(class_mark)
 {
 	EACH_CLASS(c) {
@@ -124,6 +136,92 @@ CHECK(class_mark)
 			    (unsigned long long)value,
 			    (unsigned long long)mask);
 	}
+}
+
+/* ---- whom the class's ranges may not hold ---- */
+
+/* What the cluster itself has in the prefix, or NULL. */
+static const char *cluster_range(const struct spec *spec,
+				 const struct ip_prefix *p)
+{
+	const struct spec_network *n = &spec->network;
+
+	if ((!spec->one_box || spec_given(n->pod_cidr.pos)) &&
+	    ip_prefix_overlaps(&n->pod_cidr.v, p))
+		return "network.podCidr";
+	if ((!spec->one_box || spec_given(n->service_cidr.pos)) &&
+	    ip_prefix_overlaps(&n->service_cidr.v, p))
+		return "network.serviceCidr";
+	EACH_CLASS(c)
+		if (c->pool_cidr.v.addr.family &&
+		    ip_prefix_overlaps(&c->pool_cidr.v, p))
+			return "the class's pool";
+	return NULL;
+}
+
+static const char *own_address(const struct spec *spec,
+			       const struct ip_prefix *p)
+{
+	const struct ip_addr *vip = &spec->control_plane.endpoint.v;
+	const struct ip_addr *gateway = &spec->network.gateway_vip.v;
+
+	if (vip->family && ip_prefix_contains(p, vip))
+		return "controlPlane.endpoint";
+	if (gateway->family && ip_prefix_contains(p, gateway))
+		return "network.gatewayVip";
+	return NULL;
+}
+
+static struct ip_prefix whole(const struct ip_addr *a)
+{
+	return (struct ip_prefix){ .addr = *a,
+				   .len = (uint8_t)ip_addr_bits(a) };
+}
+
+/* Pods are chosen by label and pool, and services answer from the uplink. */
+CHECK(class_source_range)
+{
+	char buf[IP_TEXT_MAX];
+	size_t i;
+
+	EACH_CLASS(c)
+		for (i = 0; i < c->sources.n; i++) {
+			const struct ip_prefix *p = &c->sources.v[i].v;
+			const char *what = cluster_range(spec, p);
+
+			if (!what)
+				what = own_address(spec, p);
+			if (p->len > 0 && what)
+				spec_report(r, c->sources.v[i].pos,
+					    "the source %s reaches into %s, "
+					    "which is no host sender",
+					    ip_prefix_format(p, buf), what);
+		}
+}
+
+/* KS-08: it is asked through the tunnel, so it must be behind it. */
+CHECK(class_dns)
+{
+	const struct spec_prefixes *nodes = &spec->network.node_cidrs;
+	char buf[IP_TEXT_MAX];
+	size_t i, k;
+
+	EACH_CLASS(c)
+		for (i = 0; i < c->dns.n; i++) {
+			struct ip_prefix p = whole(&c->dns.v[i].v);
+			const char *what = p.addr.family ?
+						   cluster_range(spec, &p) :
+						   NULL;
+
+			for (k = 0; p.addr.family && !what && k < nodes->n; k++)
+				if (ip_prefix_contains(&nodes->v[k].v, &p.addr))
+					what = "network.nodeCidrs";
+			if (what)
+				spec_report(r, c->dns.v[i].pos,
+					    "the resolver %s is in %s, not "
+					    "behind the tunnel",
+					    ip_addr_format(&p.addr, buf), what);
+		}
 }
 
 /* A22: the node's own traffic stays on the uplink. */
@@ -229,6 +327,29 @@ CHECK(tunnel_endpoint)
 	}
 }
 
+/* What the tunnel is reached by cannot be what it is there to reach. */
+CHECK(tunnel_endpoint_range)
+{
+	char buf[IP_TEXT_MAX];
+	size_t i;
+
+	EACH_TUNNEL(t)
+		for (i = 0; i < t->endpoints.n; i++) {
+			const struct spec_endpoint *e = &t->endpoints.v[i];
+			struct ip_prefix p = whole(&e->v.addr);
+			const char *what = p.addr.family ?
+						   cluster_range(spec, &p) :
+						   NULL;
+
+			if (what)
+				spec_report(r, e->pos,
+					    "%s is in %s, where no relay can "
+					    "be",
+					    ip_endpoint_format(&e->v, buf),
+					    what);
+		}
+}
+
 CHECK(tunnel_table)
 {
 	EACH_TUNNEL(t) {
@@ -288,6 +409,26 @@ CHECK(tunnel_unused)
 		if (!used)
 			spec_report(r, t->name.pos,
 				    "no class uses the tunnel %s", t->name.v);
+	}
+}
+
+/* Cilium's devices and lo lead to pods and to this node, not out. */
+CHECK(uplink_device)
+{
+	static const char *const prefixes[] = { "cilium_", "lxc", "veth" };
+	const struct spec_strs *u = &spec->egress.uplinks;
+	size_t i, k;
+
+	for (i = 0; i < u->n; i++) {
+		bool bad = strcmp(u->v[i].v, "lo") == 0;
+
+		for (k = 0; k < sizeof(prefixes) / sizeof(prefixes[0]); k++)
+			bad = bad || strncmp(u->v[i].v, prefixes[k],
+					     strlen(prefixes[k])) == 0;
+		if (bad)
+			spec_report(r, u->v[i].pos,
+				    "%s does not lead out of the node",
+				    u->v[i].v);
 	}
 }
 

@@ -131,6 +131,35 @@ static void compare(const struct range *a, const struct range *b,
 		    ip_prefix_format(&b->p->v, two));
 }
 
+/* The load balancer's range against those of pods and services. */
+CHECK(pool_overlap)
+{
+	const struct spec_network *net = &spec->network;
+	const struct ip_addr *from = &net->pool_start.v, *to = &net->pool_stop.v;
+	struct range v[RANGES_MAX];
+	char buf[IP_TEXT_MAX];
+	size_t n = 0, i;
+
+	if (!from->family || to->family != from->family)
+		return;
+	v[n++] = (struct range){ "podCidr", &net->pod_cidr };
+	v[n++] = (struct range){ "serviceCidr", &net->service_cidr };
+	for (i = 0; i < spec->egress.n_classes; i++)
+		v[n++] = (struct range){ "the class's pool",
+					 &spec->egress.classes[i].pool_cidr };
+	for (i = 0; i < n; i++) {
+		const struct ip_prefix *p = &v[i].p->v;
+
+		if (p->addr.family == from->family &&
+		    (ip_prefix_contains(p, from) || ip_prefix_contains(p, to) ||
+		     (ip_addr_cmp(from, &p->addr) <= 0 &&
+		      ip_addr_cmp(&p->addr, to) <= 0)))
+			spec_report(r, net->pool_start.pos,
+				    "loadBalancerPool overlaps %s %s",
+				    v[i].name, ip_prefix_format(p, buf));
+	}
+}
+
 CHECK(network_overlap)
 {
 	const struct spec_network *net = &spec->network;

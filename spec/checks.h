@@ -32,6 +32,7 @@ CHECK(endpoint_subnet);
 CHECK(pool_inverted);
 CHECK(pool_node);
 CHECK(network_overlap);
+CHECK(pool_overlap);
 
 /* check_k3s.c */
 CHECK(k3s_version);
@@ -72,14 +73,19 @@ CHECK(class_empty);
 CHECK(class_label);
 CHECK(class_tunnel);
 CHECK(class_gateway);
+CHECK(gateway_single);
 CHECK(class_mark);
 CHECK(class_source);
+CHECK(class_source_range);
+CHECK(class_dns);
 CHECK(class_pool_range);
 CHECK(class_pool);
 CHECK(class_time);
 CHECK(tunnel_endpoint);
+CHECK(tunnel_endpoint_range);
 CHECK(tunnel_table);
 CHECK(tunnel_priority);
 CHECK(tunnel_shared);
 CHECK(tunnel_unused);
 CHECK(uplink_tunnel);
+CHECK(uplink_device);

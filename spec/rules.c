@@ -99,6 +99,9 @@ static const struct spec_rule rules[] = {
 	ERROR("network-overlap", "B85 B86",
 	      "Pods, services, nodes and pools have ranges of their "
 	      "own.", network_overlap),
+	ERROR("pool-overlap", "B85 B86",
+	      "The load balancer's range is neither pods' nor services'.",
+	      pool_overlap),
 
 	ERROR("k3s-version", "A32",
 	      "k3s is pinned to one release.", k3s_version),
@@ -169,10 +172,17 @@ static const struct spec_rule rules[] = {
 	      "The class's tunnel is declared.", class_tunnel),
 	ERROR("class-gateway", "A27",
 	      "Gateways are nodes of the spec.", class_gateway),
+	WARN("gateway-single", "A27",
+	     "A class has two gateways.", gateway_single),
 	ERROR("class-mark", "RT-05",
 	      "A mark uses free bits and masks the magic ones.", class_mark),
 	ERROR("class-source", "A22",
 	      "A source is not a node's own address.", class_source),
+	ERROR("class-source-range", "A22 A24",
+	      "A source holds nothing of the cluster itself.",
+	      class_source_range),
+	ERROR("class-dns", "KS-08",
+	      "A resolver of a class is behind its tunnel.", class_dns),
 	ERROR("class-pool-range", "",
 	      "A pool of a class is IPv4, at least a /26, and not named "
 	      "default.", class_pool_range),
@@ -183,6 +193,9 @@ static const struct spec_rule rules[] = {
 	     "tunnel.", class_time),
 	ERROR("tunnel-endpoint", "A20",
 	      "A tunnel has endpoints of its protocol.", tunnel_endpoint),
+	ERROR("tunnel-endpoint-range", "A20",
+	      "A tunnel's endpoint is outside the cluster's own ranges.",
+	      tunnel_endpoint_range),
 	ERROR("tunnel-table", "A16 A18 RT-05",
 	      "The table is nobody else's.", tunnel_table),
 	ERROR("tunnel-priority", "A17 RT-05",
@@ -194,6 +207,8 @@ static const struct spec_rule rules[] = {
 	      "A tunnel is used by a class.", tunnel_unused),
 	ERROR("uplink-tunnel", "A21",
 	      "An uplink is not a tunnel.", uplink_tunnel),
+	ERROR("uplink-device", "A26",
+	      "An uplink leads out of the node.", uplink_device),
 };
 
 const struct spec_rule *spec_rules(size_t *ret_n)

@@ -52,7 +52,7 @@ static const char base[] =
 	"10.44.0.0/20}}\n"
 	"      sources: [198.51.100.64/28]\n"
 	"      mark: {value: 0x2000, mask: 0x3f00}\n"
-	"      gateways: [n4]\n"
+	"      gateways: [n4, n1]\n"
 	"      tunnel: wg0\n"
 	"  tunnels:\n"
 	"    wg0: {kind: wireguard, endpoints: [\"198.51.100.7:51820/udp\"], "
@@ -147,7 +147,7 @@ static const struct edit {
 	{ "duplicate-item", "\"192.0.2.5:7643\"",
 	  "\"192.0.2.5:7643\", 192.0.2.5:7643",
 	  "\"192.0.2.5:7643\", 192.0.2.5:7644" },
-	{ "duplicate-item", "[n4]", "[n4, n4]", "[n4, n5]" },
+	{ "duplicate-item", "[n4, n1]", "[n4, n4]", "[n4, n5]" },
 	{ "restated", "k8s.example.net", "192.0.2.9", "192.0.2.10" },
 	{ "restated", "k8s.example.net", "192.0.2.12", "192.0.2.99" },
 	{ "endpoint-node", "192.0.2.9", "192.0.2.12", "192.0.2.8" },
@@ -160,6 +160,11 @@ static const struct edit {
 	{ "pool-inverted", "192.0.2.230", "192.0.2.199", "192.0.2.200" },
 	{ "pool-inverted", "192.0.2.230", "2001:db8::1", NULL },
 	{ "pool-node", "192.0.2.21,", "192.0.2.230,", "192.0.2.231," },
+	{ "pool-overlap", "podCidr: 10.42.0.0/16", "podCidr: 192.0.2.192/26",
+	  NULL },
+	{ "pool-overlap", "{start: 192.0.2.200, stop: 192.0.2.230}",
+	  "{start: 10.41.255.0, stop: 10.45.0.1}",
+	  "{start: 192.0.2.201, stop: 192.0.2.231}" },
 	{ "network-overlap", "10.42.0.0/16", "10.43.128.0/17",
 	  "10.45.0.0/16" },
 	{ "network-overlap", "10.42.0.0/16", "10.44.0.0/16", NULL },
@@ -264,8 +269,9 @@ static const struct edit {
 	  "{\"egress-class\": \"vpn\"}" },
 	{ "class-label", "{egress-class: vpn}", "{}", NULL },
 	{ "class-tunnel", "tunnel: wg0", "tunnel: wg1", "tunnel: \"wg0\"" },
-	{ "class-gateway", "[n4]", "[n9]", "[n4, n1]" },
-	{ "class-gateway", "      gateways: [n4]\n", "", NULL },
+	{ "class-gateway", "[n4, n1]", "[n4, n9]", "[n4, n1]" },
+	{ "class-gateway", "      gateways: [n4, n1]\n", "", NULL },
+	{ "gateway-single", "[n4, n1]", "[n4]", "[n4, n5]" },
 	{ "class-mark", "0x2000, mask: 0x3f00", "0x200, mask: 0x3f00",
 	  "0x1000, mask: 0x1f00" },
 	{ "class-mark", "0x2000, mask: 0x3f00", "0x2000, mask: 0x3000",
@@ -278,6 +284,19 @@ static const struct edit {
 	{ "class-source", "198.51.100.64/28", "192.0.2.0/28",
 	  "192.0.2.64/28" },
 	{ "class-source", "198.51.100.64/28", "0.0.0.0/0", NULL },
+	{ "class-source-range", "198.51.100.64/28", "10.42.9.0/24",
+	  "10.45.9.0/24" },
+	{ "class-source-range", "198.51.100.64/28", "10.43.0.10", NULL },
+	{ "class-source-range", "198.51.100.64/28", "10.44.0.0/24", NULL },
+	{ "class-source-range", "198.51.100.64/28", "192.0.2.9", "192.0.2.8" },
+	{ "class-source-range", "198.51.100.64/28", "192.0.2.200",
+	  "192.0.2.201" },
+	{ "class-dns", "      tunnel: wg0\n",
+	  "      tunnel: wg0\n      dns: [10.43.0.10]\n",
+	  "      tunnel: wg0\n      dns: [10.64.0.1]\n" },
+	{ "class-dns", "      tunnel: wg0\n",
+	  "      tunnel: wg0\n      dns: [192.0.2.1]\n",
+	  "      tunnel: wg0\n      dns: [192.0.3.1]\n" },
 	{ "class-pool-range", "10.44.0.0/20", "10.44.0.0/27", "10.44.0.0/26" },
 	{ "class-pool-range", "{name: vpn,", "{name: default,", NULL },
 	{ "class-pool", ", pool: {name: vpn, cidr: 10.44.0.0/20}", "", NULL },
@@ -285,6 +304,10 @@ static const struct edit {
 	  "      tunnel: wg0\n      dns: [10.64.0.1]\n", NULL },
 	{ "tunnel-endpoint", ":51820/udp", ":51820/tcp", ":51820" },
 	{ "tunnel-endpoint", "[\"198.51.100.7:51820/udp\"]", "[]", NULL },
+	{ "tunnel-endpoint-range", "198.51.100.7:51820/udp",
+	  "10.42.0.7:51820/udp", "192.0.2.7:51820/udp" },
+	{ "tunnel-endpoint-range", "198.51.100.7:51820/udp",
+	  "10.44.15.7:51820/udp", "10.44.16.7:51820/udp" },
 	{ "tunnel-table", "table: 51820", "table: 254", "table: 51821" },
 	{ "tunnel-table", "table: 51820", "table: 0", "table: 256000" },
 	{ "tunnel-table", "table: 51820", "table: 200", "table: 1000" },
@@ -306,6 +329,11 @@ static const struct edit {
 	  "  tunnels:\n    wg1: {kind: wireguard, endpoints: [\"1.1.1.1:1\"], "
 	  "table: 51821, rulePriority: 17000}\n",
 	  NULL },
+	{ "uplink-device", "uplinks: auto", "uplinks: [lo]",
+	  "uplinks: [lo0]" },
+	{ "uplink-device", "uplinks: auto", "uplinks: [cilium_host]",
+	  "uplinks: [eno1]" },
+	{ "uplink-device", "uplinks: auto", "uplinks: [eno1, lxc12]", NULL },
 	{ "uplink-tunnel", "uplinks: auto", "uplinks: [wg0]", "uplinks: "
 		"[wg1]" },
 };
