@@ -41,7 +41,7 @@ SPEC := arena build_baseline build_cluster build_egress check_baseline \
 	reserved rules yaml yaml_tree yaml_write
 AGENT := res/items res/registry rate unit engine
 # what the agent remembers, whom it obeys, and k3s
-AGENT += blobs child facts k3s k3s_config k3s_files k3s_lines k3s_work \
+AGENT += blobs child facts forwarding k3s k3s_config k3s_files k3s_lines k3s_work \
 	lease neigh_probe orders orders_blob orders_k3s orders_node orders_table \
 	orders_trust power state state_fields state_results statefile upward
 # verbs, the socket of the link, reports, status

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "agent/armed.h"
+#include "agent/forwarding.h"
 #include "agent/lockdown_keep.h"
 #include "agent/orders.h"
 #include "agent/statefile.h"
@@ -214,8 +215,24 @@ static int restore_desired(struct node_state *state, const struct before *b,
 					     b->envelope_size, f);
 }
 
+/*
+ * A state before that enforces will set its own values. Of one that does
+ * not, no key is wanted: then what the trial set is put back (SY-06).
+ */
+static void undo_forwarding(struct desired *d)
+{
+	if (d->modes[RESOURCE_SYSCTL] == MODE_ENFORCE)
+		return;
+	while (d->n_sysctls > 0) {
+		free(d->sysctls[--d->n_sysctls].key);
+		free(d->sysctls[d->n_sysctls].value);
+	}
+	d->modes[RESOURCE_SYSCTL] = MODE_ENFORCE;
+}
+
 static int give_back(struct trial *t, struct fault *f)
 {
+	const struct desired *now = engine_desired(t->env.engine);
 	struct before b = { NULL };
 	struct desired *d = NULL;
 	int r = before_load(t->env.state->dir, &b);
@@ -228,6 +245,8 @@ static int give_back(struct trial *t, struct fault *f)
 		    0;
 	if (r == 0 && !d)
 		d = trial_nothing_desired();
+	if (d && now && forwarding_changes(d, now))
+		undo_forwarding(d);
 	if (r == 0 && !d)
 		r = fault_errno(f, -ENOMEM, "trial", "cannot end");
 	/* Each is worth doing though another fails: the node is cut off. */
@@ -284,7 +303,7 @@ static bool other_modes(const struct desired *a, const struct desired *b)
 		     a->modes[RESOURCE_ROUTING] != b->modes[RESOURCE_ROUTING]);
 }
 
-/* 1 and the record's text when `next` changes what is closed or steered. */
+/* 1 and the record's text when `next` changes what is closed or forwarded. */
 static int touches(const struct trial *t, const struct desired *next,
 		   char **ret_record, struct fault *f)
 {
@@ -303,7 +322,8 @@ static int touches(const struct trial *t, const struct desired *next,
 	if (r == 0)
 		r = armed_format(&b, &y);
 	if (r == 0 && (strcmp(x, y) != 0 ||
-		       (other_modes(now, next) && b.d->egress.n_classes)))
+		       (other_modes(now, next) && b.d->egress.n_classes) ||
+		       forwarding_changes(now, next)))
 		r = armed_format(&record, ret_record) < 0 ? -ENOMEM : 1;
 	armed_done(&record);
 	armed_done(&a);
@@ -368,7 +388,8 @@ void trial_look(struct trial *t)
 	engine_report(t->env.engine, clock_boottime(), &report);
 	t->applied = report.generation == t->generation &&
 		     has_looked(&report.v[RESOURCE_KILLSWITCH]) &&
-		     has_looked(&report.v[RESOURCE_ROUTING]);
+		     has_looked(&report.v[RESOURCE_ROUTING]) &&
+		     has_looked(&report.v[RESOURCE_SYSCTL]);
 }
 
 void trial_status(const struct trial *t, usec now,

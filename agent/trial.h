@@ -1,13 +1,14 @@
 /*
- * trial.h - a desired state that touches egress is kept only if the
- * coordinator is heard from under it (KS-05).
+ * trial.h - a desired state that touches egress or forwarding is kept only
+ * if the coordinator is heard from under it (KS-05).
  *
  * From the moment such a state is accepted until a signed order arrives
  * that was read after the new policy had been applied, it is on trial. If
  * none arrives in time, the previous state returns: the desired state from
  * disk, and the record of armed classes as it was before, but for what was
  * disarmed on purpose meanwhile. A class that was armed before is closed
- * before, during and after; one that only the trial armed is let go.
+ * before, during and after; one that only the trial armed is let go. Where
+ * nothing was desired before, sysctls that the trial set are put back.
  *
  * What there was before is in STATE/trial, so a trial survives a restart,
  * with all of its time anew. A trial that follows on another unconfirmed
@@ -43,7 +44,7 @@ struct trial *trial_free(struct trial *t);	/* returns NULL */
 
 /*
  * Before `next` is stored or applied: what is now goes to disk, if `next`
- * touches egress. 1: it is on trial; 0: it need not be. `t` may be NULL.
+ * touches either. 1: it is on trial; 0: it need not be. `t` may be NULL.
  */
 int trial_begin(struct trial *t, const struct desired *next, struct fault *f);
 /* `next` could not be stored. */

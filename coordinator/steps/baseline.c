@@ -283,8 +283,8 @@ static void tell_settled(const struct step_env *env, const struct seen *before,
 }
 
 /*
- * A state that touches egress is on trial at the node until an order of
- * ours is read under it (KS-05). So every node that took a state is asked
+ * A state that touches egress or forwarding is on trial at the node until
+ * an order of ours is read under it (KS-05). So every node that took a state is asked
  * something: as soon as it says that it has the state, in case the rest of
  * its baseline takes long, and once more when all of it holds.
  */
@@ -297,8 +297,6 @@ static int hear(const struct step_env *env, const struct seen *before,
 	size_t i, n = 0;
 	int r = 0;
 
-	if (env->spec->egress.n_classes == 0)
-		return 0;
 	for (i = 0; i < now->n && n < CONTROL_ORDERS_MAX && r == 0; i++) {
 		if (!in_scope(env, i) || before->v[i].current ||
 		    !now->v[i].current || heard[i])

@@ -12,6 +12,7 @@ fi
 . "$(dirname "$0")/fleet.sh"
 ip link set lo up
 mount -t tmpfs tmpfs /run
+mount -t tmpfs tmpfs /etc/sysctl.d	# forwarding is persisted, too
 
 node_pids=
 at_exit '[ -z "$node_pids" ] || kill $node_pids 2>/dev/null'
@@ -66,4 +67,17 @@ like "$("$BUILD/garboard-agent" health)" "desired state 2 was taken back" "and h
 ok "the class is closed by what was confirmed" boot_closes confirmed 192.0.2.7
 not_ok "the other is let go" grep -q 192.0.2.8 "$dir/n/agent/lockdown"
 like "$(ctl facts server-1 10)" "^0 " "the node obeys as before"
+
+# The same class, but forwarding, which makes the kernel ignore router
+# advertisements.
+forwards() { [ "$(cat /proc/sys/net/ipv6/conf/all/forwarding)" = "$1" ]; }
+is "$(cat /proc/sys/net/ipv6/conf/all/forwarding)" 0 "nothing is forwarded" || show
+like "$(ctl close server-1 3 192.0.2.7 net.ipv6.conf.all.forwarding)" "^0 " \
+	"a state that only forwards is accepted" || show
+ok "ks05_forwarding: it does" wait_until 10 forwards 1 || show
+is "$(trial)" "on trial" "ks05_forwarding: it is on trial"
+ok "ks05_forwarding: silence takes it back" wait_until 15 forwards 0 || show
+not_persisted() { ! grep -rqs '^[^#]*forwarding' /etc/sysctl.d; }
+ok "ks05_forwarding: and out of the next boot" wait_until 10 not_persisted
+ok "while the class stays closed" closed 192.0.2.7
 done_testing

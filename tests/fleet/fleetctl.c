@@ -9,7 +9,8 @@
  *   stream NODE BYTES    that many bytes there and back
  *   held NODE            why the node is held
  *   desire NODE 6443     a desired state with every resource off
- *   close NODE N SOURCE  generation N: the class "vpn" of one source
+ *   close NODE N SOURCE [KEY]  generation N: the class "vpn" of one source,
+ *                        and the sysctl KEY 1
  *   keep                 secret, value and founding record, there and back
  *
  * Exit 0, or 1 with "error ERRNO object: text" on standard output.
@@ -248,7 +249,7 @@ static int add_class(struct desired *d, const char *source)
 
 static int close_class(struct control *c, const char *node,
 		       uint64_t generation, const char *source,
-		       struct fault *f)
+		       const char *key, struct fault *f)
 {
 	struct order o = { .kind = ORDER_SET_DESIRED };
 	struct up *u = NULL;
@@ -263,6 +264,10 @@ static int close_class(struct control *c, const char *node,
 	for (i = 0; i < RESOURCE_MAX; i++)
 		o.desired->modes[i] = MODE_OFF;
 	r = add_class(o.desired, source);
+	if (r == 0 && key) {
+		o.desired->modes[RESOURCE_SYSCTL] = MODE_ENFORCE;
+		r = desired_add_sysctl(o.desired, key, "1", false);
+	}
 	if (r == 0)
 		r = control_order(c, node, &o, in(10), &u, f);
 	(void)desired_free(o.desired);
@@ -344,9 +349,9 @@ static int run(struct control *c, int argc, char **argv, struct fault *f)
 		return wait_nodes(c, (size_t)atol(argv[3]), atol(argv[4]), f);
 	if (strcmp(verb, "facts") == 0)
 		return one_order(c, argv[3], atol(argv[4]), f);
-	if (strcmp(verb, "close") == 0 && argc == 6)
+	if (strcmp(verb, "close") == 0 && argc >= 6)
 		return close_class(c, argv[3], (uint64_t)atol(argv[4]),
-				   argv[5], f);
+				   argv[5], argv[6], f);
 	if (strcmp(verb, "desire") == 0)
 		return desire(c, argv[3], (uint16_t)atol(argv[4]), f);
 	if (strcmp(verb, "serial") == 0)

@@ -1,6 +1,6 @@
 /*
- * trial: a state that touches egress is kept only if the coordinator is
- * heard from; and the file of garboard-lockdown follows each step.
+ * trial: a state that touches egress or forwarding is kept only if the
+ * coordinator is heard from; and the file of garboard-lockdown follows each step.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "agent/armed.h"
+#include "agent/forwarding.h"
 #include "agent/lockdown_file.h"
 #include "agent/lockdown_keep.h"
 #include "agent/trial.h"
@@ -138,6 +139,101 @@ static void no_egress_no_trial(void **state)
 	assert_int_equal(send_order(want(1, NULL)), RESULT_DONE);
 	assert_false(running());
 	assert_string_equal(part(LOCKDOWN_CONFIRMED), "no file");
+}
+
+/* ---- forwarding ---- */
+
+static struct order *with_sysctl(uint64_t generation, const char *key,
+				 const char *value)
+{
+	struct order *o = want(generation, NULL);
+
+	if (key)
+		assert_int_equal(desired_add_sysctl(o->desired, key, value,
+						    false), 0);
+	return o;
+}
+
+static void forwarding_by_key_and_value(void **state)
+{
+	static const struct {
+		const char *key, *value, *next_key, *next_value;
+		bool changes;
+	} rows[] = {
+		{ NULL, NULL, NULL, NULL, false },
+		{ NULL, NULL, "vm.swappiness", "10", false },
+		{ NULL, NULL, "net.ipv4.ip_forward", "1", true },
+		{ "net.ipv4.ip_forward", "1", NULL, NULL, true },
+		{ "net.ipv4.ip_forward", "1", "net.ipv4.ip_forward", "1", false },
+		{ "net.ipv4.ip_forward", "1", "net/ipv4/ip_forward", "0x1", false },
+		{ "net.ipv4.ip_forward", "1", "net.ipv4.conf.all.forwarding", "1",
+		  false },
+		{ "net.ipv4.ip_forward", "1", "net.ipv4.ip_forward", "0", true },
+		{ NULL, NULL, "net.ipv6.conf.all.forwarding", "1", true },
+		{ NULL, NULL, "net.ipv6.conf.eth0.accept_ra", "0", true },
+		{ NULL, NULL, "net.ipv4.conf.eth0/5.rp_filter", "1", true },
+		{ NULL, NULL, "net.ipv6.conf.all.disable_ipv6", "1", true },
+		{ NULL, NULL, "net.ipv4.conf.all.arp_ignore", "1", false },
+		{ NULL, NULL, "net.netfilter.nf_conntrack_max", "9", false },
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct order *a = with_sysctl(1, rows[i].key, rows[i].value);
+		struct order *b = with_sysctl(2, rows[i].next_key,
+					      rows[i].next_value);
+
+		assert_int_equal(forwarding_changes(a->desired, b->desired),
+				 rows[i].changes);
+		if (!rows[i].key)
+			assert_int_equal(forwarding_changes(NULL, b->desired),
+					 rows[i].changes);
+		/* Who does not enforce changes nothing. */
+		b->desired->modes[RESOURCE_SYSCTL] = MODE_OBSERVE;
+		assert_false(forwarding_changes(a->desired, b->desired));
+		order_free(a);
+		order_free(b);
+	}
+}
+
+static void ks05_forwarding_is_on_trial_too(void **state)
+{
+	(void)state;
+	with_trial(DEADLINE);
+	assert_int_equal(send_order(with_sysctl(1, "vm.swappiness", "1")),
+			 RESULT_DONE);
+	assert_false(running());
+	(void)send_order(with_sysctl(2, "net.ipv4.ip_forward", "1"));
+	assert_true(running());
+	assert_string_equal(part(LOCKDOWN_TRIAL), "no file");
+	trial_look(trial);
+	(void)send_order(facts());
+	assert_false(running());
+	trial = trial_free(trial);
+	with_trial(50 * USEC_PER_MSEC);
+	(void)send_order(with_sysctl(3, "net.ipv6.conf.all.forwarding", "1"));
+	assert_true(running());
+	run_until_over();
+	assert_int_equal(engine_desired(t.engine)->generation, 2);
+	assert_string_equal(engine_desired(t.engine)->sysctls[0].key,
+			    "net.ipv4.ip_forward");
+}
+
+/* Nothing before: then ours are to go, which takes a mode that repairs. */
+static void ks05_first_forwarding_is_put_back(void **state)
+{
+	const struct desired *d;
+
+	(void)state;
+	with_trial(50 * USEC_PER_MSEC);
+	(void)send_order(with_sysctl(1, "net.ipv6.conf.all.forwarding", "1"));
+	assert_true(running());
+	run_until_over();
+	d = engine_desired(t.engine);
+	assert_int_equal(d->n_sysctls, 0);
+	assert_int_equal(d->modes[RESOURCE_SYSCTL], MODE_ENFORCE);
+	assert_int_equal(d->modes[RESOURCE_TIMEZONE], MODE_OFF);
 }
 
 static void ks05_heard_from_is_kept(void **state)
@@ -285,6 +381,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TRIAL(no_egress_no_trial),
+		cmocka_unit_test(forwarding_by_key_and_value),
+		TRIAL(ks05_forwarding_is_on_trial_too),
+		TRIAL(ks05_first_forwarding_is_put_back),
 		TRIAL(ks05_heard_from_is_kept),
 		TRIAL(ks05_silence_brings_the_previous_back),
 		TRIAL(ks05_only_what_the_trial_armed_is_let_go),
