@@ -6,7 +6,7 @@ bench: all $(BENCH)
 $(BUILD)/bench/raw: $(call objs,tests/bench/raw)
 $(BUILD)/bench/oneshot: $(call objs,tests/bench/oneshot)
 $(BUILD)/bench/look: $(call objs,tests/bench/look) $(call lib,agent spec proto common)
-$(BUILD)/bench/repair: $(call objs,tests/bench/repair) $(call lib,agent spec proto common)
+$(BUILD)/bench/repair: $(call objs,tests/bench/repair tests/bench/repair_bare) $(call lib,agent spec proto common)
 $(BENCH):
 	@mkdir -p $(@D)
 	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_agent) $(LIBS_spec) $(LIBS_proto)

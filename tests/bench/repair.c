@@ -8,10 +8,9 @@
  *
  * Prints "NAME min median p99 max" in microseconds for "rule" (of routing),
  * "rules" (of a chain of our table, which is replaced) and "table" (whole),
- * "flushes CPU" (percent of one core while the table was deleted 100 times
- * in 2 s), and the same five for "reference" (the deletion of
- * "rules" and the bare commit of our table, without looking or waiting) and
- * "replace" (the commit with 2,000 prefixes).
+ * each also "bare": by a program that does nothing but put the object back
+ * (repair_bare.h); "flushes CPU" (percent of one core while the table was
+ * deleted 100 times in 2 s); and "replace": 2,000 prefixes, committed.
  *
  * Tables are plain here, as before Linux 6.9: owned ones cannot be deleted.
  */
@@ -38,6 +37,7 @@
 #include "agent/nl/rtnl.h"
 #include "agent/res/killswitch_tables.h"
 #include "common/log.h"
+#include "repair_bare.h"
 #include "spec/derive.h"
 #include "spec/spec.h"
 
@@ -325,101 +325,158 @@ static double flushes(pid_t pid, struct nl_sock *s)
 	return (cpu_us(pid) - cpu) / (now_us() - begin) * 100;
 }
 
-static int replace(const char *spec, struct nl_sock *s, int prefixes,
-		   const char *name)
+static int more_prefixes(struct desired *want)
 {
-	struct desired *want = load(spec);
-	double t[REPLACES];
+	struct ip_prefix p;
 	char text[64];
-	int i, r = want ? 0 : -EINVAL;
+	int i, r = 0;
 
-	for (i = 0; i < prefixes && r == 0; i++) {
-		struct ip_prefix p;
-
+	for (i = 0; i < PREFIXES && r == 0; i++) {
 		(void)snprintf(text, sizeof(text), "100.%d.%d.0/25",
 			       64 + i / 256, i % 256);
 		r = ip_prefix_parse(text, &p);
 		if (r == 0)
 			r = prefix_list_add(&want->egress.local, &p);
 	}
+	return r;
+}
+
+static int put_table(const struct nft_table *table, struct nl_sock *s)
+{
+	struct nft_batch b;
+	int r;
+
+	nft_batch_init(&b);
+	nft_batch_add_table(&b, table->family, table->name, 0);
+	nft_batch_delete_table(&b, table->family, table->name);
+	nft_batch_fill_table(&b, table);
+	r = nft_batch_commit(&b, s, NULL);
+	nft_batch_done(&b);
+	return r;
+}
+
+static int replace(struct desired *want, struct nl_sock *s)
+{
+	double t[REPLACES];
+	int i, r = more_prefixes(want);
+
 	for (i = 0; i < REPLACES && r == 0; i++) {
 		double begin = now_us();
 		struct nft_table table = { 0 };
-		struct nft_batch b;
 
 		r = killswitch_table(&want->egress, NULL, &table);
-		nft_batch_init(&b);
-		nft_batch_add_table(&b, NFPROTO_INET, KILLSWITCH_TABLE, 0);
-		nft_batch_delete_table(&b, NFPROTO_INET, KILLSWITCH_TABLE);
-		nft_batch_fill_table(&b, &table);
-		if (r == 0 && prefixes == 0 && i > 0)
-			r = delete_rules(s);
 		if (r == 0)
-			r = nft_batch_commit(&b, s, NULL);
-		nft_batch_done(&b);
+			r = put_table(&table, s);
 		nft_table_done(&table);
 		t[i] = now_us() - begin;
 	}
 	if (r == 0)
-		tell(name, t, REPLACES);
-	(void)desired_free(want);
+		tell("replace", t, REPLACES);
 	return r;
 }
 
-static int all_tables(char **argv, size_t loops, double *t, pid_t *pid)
+/* ---- ours, then bare ---- */
+
+struct bench {
+	const char *spec, *state_dir;
+	struct desired *want;
+	struct nl_sock *nft;
+	struct nl_notify *events;
+	size_t loops;
+	double *t;
+};
+
+static int ours(struct bench *b)
+{
+	pid_t pid = start_agent(b->spec, b->state_dir, true);
+	int r = rules(b->loops, b->t);
+
+	if (r == 0) {
+		tell("rule", b->t, b->loops);
+		r = tables(b->loops, b->t, b->nft, b->events, delete_rules);
+	}
+	if (r == 0) {
+		tell("rules", b->t, b->loops);
+		r = tables(b->loops, b->t, b->nft, b->events, delete_table);
+	}
+	end_agent(pid);
+	if (r < 0)
+		return r;
+	tell("table", b->t, b->loops);
+	pid = start_agent(b->spec, b->state_dir, false);
+	(void)poll(NULL, 0, 200);
+	(void)printf("flushes %.2f\n", flushes(pid, b->nft));
+	end_agent(pid);
+	return 0;
+}
+
+static int bare(struct bench *b)
+{
+	struct nft_table table = { 0 };
+	pid_t pid = bare_rules();
+	int r = pid < 0 ? -EINVAL : rules(b->loops, b->t);
+
+	bare_end(pid);
+	if (r == 0) {
+		tell("bare_rule", b->t, b->loops);
+		r = killswitch_table(&b->want->egress, NULL, &table);
+	}
+	if (r == 0)
+		r = put_table(&table, b->nft);
+	if (r < 0)
+		return r;
+	pid = bare_table(&table, false);
+	r = tables(b->loops, b->t, b->nft, b->events, delete_rules);
+	bare_end(pid);
+	if (r == 0) {
+		tell("bare_rules", b->t, b->loops);
+		pid = bare_table(&table, true);
+		r = tables(b->loops, b->t, b->nft, b->events, delete_table);
+		bare_end(pid);
+	}
+	if (r == 0)
+		tell("bare_table", b->t, b->loops);
+	nft_table_done(&table);
+	return r;
+}
+
+static int all(struct bench *b)
 {
 	static const unsigned int group = NFNLGRP_NFTABLES;
-	struct nl_notify *n = NULL;
-	struct nl_sock *s = NULL;
 	int r;
 
-	r = nl_sock_open(NETLINK_NETFILTER, &s, NULL);
+	b->want = load(b->spec);
+	if (!b->want)
+		return -EINVAL;
+	r = nl_sock_open(NETLINK_NETFILTER, &b->nft, NULL);
 	if (r == 0)
-		r = nl_notify_open(NETLINK_NETFILTER, &group, 1, &n, NULL);
+		r = nl_notify_open(NETLINK_NETFILTER, &group, 1, &b->events,
+				   NULL);
 	if (r == 0)
-		r = tables(loops, t, s, n, delete_rules);
-	if (r == 0) {
-		tell("rules", t, loops);
-		r = tables(loops, t, s, n, delete_table);
-	}
-	if (r == 0) {
-		tell("table", t, loops);
-		end_agent(*pid);
-		*pid = start_agent(argv[1], argv[2], false);
-		(void)poll(NULL, 0, 200);
-		(void)printf("flushes %.2f\n", flushes(*pid, s));
-	}
-	end_agent(*pid);
+		r = ours(b);
 	if (r == 0)
-		r = replace(argv[1], s, 0, "reference");
-	if (r == 0)
-		r = replace(argv[1], s, PREFIXES, "replace");
-	(void)nl_notify_free(n);
-	(void)nl_sock_free(s);
-	return r;
+		r = bare(b);
+	return r < 0 ? r : replace(b->want, b->nft);
 }
 
 int main(int argc, char **argv)
 {
 	size_t loops = argc == 4 ? strtoul(argv[3], NULL, 10) : 0;
-	double *t;
-	pid_t pid;
+	struct bench b = { .loops = loops };
 	int r;
 
 	if (!loops || loops > LOOPS_MAX)
 		return 2;
-	t = calloc(loops, sizeof(*t));
-	if (!t)
+	b.spec = argv[1];
+	b.state_dir = argv[2];
+	b.t = calloc(loops, sizeof(*b.t));
+	if (!b.t)
 		return 1;
-	pid = start_agent(argv[1], argv[2], true);
-	r = rules(loops, t);
-	if (r == 0) {
-		tell("rule", t, loops);
-		r = all_tables(argv, loops, t, &pid);
-	} else {
-		end_agent(pid);
-	}
-	free(t);
+	r = all(&b);
+	free(b.t);
+	(void)desired_free(b.want);
+	(void)nl_notify_free(b.events);
+	(void)nl_sock_free(b.nft);
 	if (r < 0)
 		(void)fprintf(stderr, "repair: %s\n", strerror(-r));
 	return r < 0;
