@@ -94,7 +94,7 @@ lib = $(patsubst %,$(BUILD)/lib%.a,$(1))
 
 TESTS_UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 # netns programs share world.c and run by tests/netns/NAME.t
-TESTS_NETNS := $(addprefix $(BUILD)/tests/netns/,explain flows killswitch leak lockdown routing)
+TESTS_NETNS := $(addprefix $(BUILD)/tests/netns/,explain flows glance killswitch leak lockdown routing)
 
 .PHONY: all help deps demo demo-clean check check-unit check-san check-netns check-node \
 	check-vm check-fleet check-long lint lint-fast install clean tests bench deb

@@ -127,17 +127,13 @@ static void overlay_marks(struct unit *u)
 	}
 }
 
-static int look(struct unit *u, const struct desired *want, usec now)
+/* What follows from `seen`, which is taken. */
+static int judge(struct unit *u, const struct desired *want, void *seen)
 {
 	struct item_list items = ITEM_LIST_INIT;
 	struct change_list plan = CHANGE_LIST_INIT;
-	void *seen = NULL;
-	int r;
+	int r = u->res->plan(want, seen, &items, &plan, &u->fault);
 
-	r = u->res->observe(u->state, want, &seen, &u->fault);
-	if (r < 0)
-		return r;
-	r = u->res->plan(want, seen, &items, &plan, &u->fault);
 	if (r < 0) {
 		item_list_done(&items);
 		change_list_done(&plan);
@@ -150,9 +146,21 @@ static int look(struct unit *u, const struct desired *want, usec now)
 	u->seen = seen;
 	u->items = items;
 	u->plan = plan;
+	overlay_marks(u);
+	return 0;
+}
+
+static int look(struct unit *u, const struct desired *want, usec now)
+{
+	void *seen = NULL;
+	int r = u->res->observe(u->state, want, &seen, &u->fault);
+
+	if (r == 0)
+		r = judge(u, want, seen);
+	if (r < 0)
+		return r;
 	u->proof = now;
 	u->looked = true;
-	overlay_marks(u);
 	return 0;
 }
 
@@ -407,12 +415,38 @@ static void failed(struct unit *u, const struct engine_params *p, usec now)
 	u->attempt++;
 }
 
+/*
+ * What an event was about is put right first and looked at after: the way
+ * is open meanwhile. Only where a repair may be made at once, and only from
+ * a node that was right before.
+ */
+static bool glance(struct unit *u, const struct desired *want,
+		   const struct engine_params *p, usec now)
+{
+	void *seen = NULL;
+
+	if (!u->res->glance || u->mode != MODE_ENFORCE || p->check ||
+	    u->fresh || !u->looked || u->in_flight || u->attempt ||
+	    rate_wait(&u->rate, &p->repair, now))
+		return false;
+	if (u->res->glance(u->state, want, &seen) <= 0)
+		return false;
+	return judge(u, want, seen) == 0 && u->plan.n;
+}
+
 static bool run(struct unit *u, const struct resource_host *host,
 		const struct desired *want, const struct engine_params *p,
 		usec now)
 {
 	fault_clear(&u->fault);
-	if (prepare(u, host, want, !p->check && !p->oneshot) < 0 || look(u, want, now) < 0) {
+	if (prepare(u, host, want, !p->check && !p->oneshot) < 0) {
+		failed(u, p, now);
+		return false;
+	}
+	if (glance(u, want, p, now))
+		return repair(u, want, p, now);
+	fault_clear(&u->fault);
+	if (look(u, want, now) < 0) {
 		failed(u, p, now);
 		return false;
 	}

@@ -164,19 +164,23 @@ static int read_set(struct reading *rd, struct nft_set *s)
 	return r < 0 ? r : nft_bounds_join(&rd->bounds, s);
 }
 
-static int read_table(struct reading *rd, struct nft_table *t)
+static int read_sets(struct reading *rd, struct nft_table *t)
 {
 	size_t i;
+	int r = dump(rd, NFT_MSG_GETSET, t->family, t->name, NULL, on_set);
+
+	for (i = 0; i < t->n_sets && r == 0; i++)
+		r = read_set(rd, &t->sets[i]);
+	return r;
+}
+
+static int read_table(struct reading *rd, struct nft_table *t)
+{
 	int r;
 
 	rd->table = t;
 	r = dump(rd, NFT_MSG_GETRULE, t->family, t->name, NULL, on_rule);
-	if (r == 0)
-		r = dump(rd, NFT_MSG_GETSET, t->family, t->name, NULL,
-			 on_set);
-	for (i = 0; i < t->n_sets && r == 0; i++)
-		r = read_set(rd, &t->sets[i]);
-	return r;
+	return r < 0 ? r : read_sets(rd, t);
 }
 
 static int on_gen(const struct nlmsghdr *nlh, void *userdata)
@@ -335,5 +339,101 @@ int nft_look(struct nl_sock *s, bool (*ours)(const struct nft_table *head),
 	if (!same)
 		return nft_read(s, ours, ret_view, f);
 	*ret_view = nft_view_ref(last);
+	return 0;
+}
+
+/* ---- one table ---- */
+
+static bool any(const struct nft_table *head)
+{
+	(void)head;
+	return true;
+}
+
+/* The first message says of which generation all others must be. */
+static int on_head(const struct nlmsghdr *nlh, void *userdata)
+{
+	struct reading *rd = userdata;
+
+	if ((nlh->nlmsg_type & 0xff) != NFT_MSG_NEWTABLE)
+		return 0;
+	rd->gen.id = nft_msg_generation(nlh);
+	return on_table(nlh, userdata);
+}
+
+static int read_head(struct reading *rd, uint8_t family, const char *name)
+{
+	alignas(struct nlmsghdr) unsigned char buf[REQUEST_MAX];
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+	struct nfgenmsg *h;
+
+	nlh->nlmsg_type = NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETTABLE;
+	h = mnl_nlmsg_put_extra_header(nlh, sizeof(*h));
+	h->nfgen_family = family;
+	h->version = NFNETLINK_V0;
+	mnl_attr_put_strz(nlh, NFTA_TABLE_NAME, name);
+	return nl_sock_request(rd->sock, nlh, on_head, rd, rd->fault);
+}
+
+/* Whether all chains of `old` are there, with the rules they had. */
+static bool same_rules(const struct nft_table *t, const struct nft_table *old)
+{
+	size_t i, j;
+
+	for (i = 0; i < old->n_chains; i++) {
+		const struct nft_chain *x = &old->chains[i];
+		const struct nft_chain *y = nft_table_find_chain(t, x->name);
+
+		if (!y || x->n_rules != y->n_rules)
+			return false;
+		for (j = 0; j < x->n_rules; j++)
+			if (!nft_rule_equal(&x->rules[j], &y->rules[j]))
+				return false;
+	}
+	return true;
+}
+
+/* Sets are not needed to tell it from `old` where rules tell it. */
+static int read_again(struct reading *rd, const struct nft_table *old)
+{
+	struct nft_table *t;
+	int r = read_head(rd, old->family, old->name);
+
+	if (r < 0 || rd->tables.n != 1)
+		return r < 0 ? r : -EBADMSG;
+	t = rd->table = &rd->tables.v[0];
+	r = dump(rd, NFT_MSG_GETCHAIN, t->family, NULL, NULL, on_chain);
+	if (r == 0)
+		r = dump(rd, NFT_MSG_GETRULE, t->family, t->name, NULL,
+			 on_rule);
+	if (r < 0 || !same_rules(t, old))
+		return r;
+	return read_sets(rd, t);
+}
+
+int nft_glance(struct nl_sock *s, struct nft_view *view, uint8_t family,
+	       const char *name)
+{
+	struct nft_table *old = nft_tables_find(&view->tables, family, name);
+	struct fault own = FAULT_INIT;
+	struct reading rd = { .sock = s, .ours = any, .fault = &own };
+	int r = old ? read_again(&rd, old) : -EAGAIN;
+
+	view->generation = 0;
+	free(rd.bounds.v);
+	if (r == -ENOENT && rd.tables.n == 0) {
+		nft_table_done(old);
+		*old = view->tables.v[--view->tables.n];
+		return 0;
+	}
+	if (r == 0 && rd.torn)
+		r = -EAGAIN;
+	if (r < 0) {
+		nft_tables_done(&rd.tables);
+		return r;
+	}
+	nft_table_done(old);
+	*old = rd.tables.v[0];
+	free(rd.tables.v);
 	return 0;
 }

@@ -49,3 +49,12 @@ int nft_read(struct nl_sock *s, bool (*ours)(const struct nft_table *head),
 int nft_look(struct nl_sock *s, bool (*ours)(const struct nft_table *head),
 	     struct nft_view *last, struct nft_view **ret_view,
 	     struct fault *f);
+
+/*
+ * Reads one table of `view` again, in place: its chains and rules, and its
+ * sets unless the rules differ already. The caller is the only one to have
+ * `view`. Afterwards it is of no generation: good for
+ * starting a repair, and proving nothing. On failure it is good for nothing.
+ */
+int nft_glance(struct nl_sock *s, struct nft_view *view, uint8_t family,
+	       const char *name);

@@ -41,6 +41,13 @@ struct killswitch {
 	bool touched;		/* a foreign commit changed our tables */
 	bool stale;		/* the last view is known to be over */
 	bool moved;		/* a link that matters changed */
+	struct killswitch_seen *last;	/* complete, without a fault */
+	enum {			/* what events were about since then */
+		HINT_NOTHING,
+		HINT_TABLE,	/* `hinted`, and no other */
+		HINT_MORE,
+	} hint;
+	struct nft_table hinted;	/* family and name */
 	char writer[WRITER_MAX];
 };
 
@@ -59,12 +66,15 @@ static int killswitch_open(const struct resource_host *host, void **ret_state,
 	return 0;
 }
 
+static void seen_free(void *seen);
+
 static void *killswitch_free(void *state)
 {
 	struct killswitch *k = state;
 
 	if (!k)
 		return NULL;
+	seen_free(k->last);
 	k->nft_source = sd_event_source_disable_unref(k->nft_source);
 	k->link_source = sd_event_source_disable_unref(k->link_source);
 	k->view = nft_view_unref(k->view);
@@ -95,7 +105,7 @@ static void seen_free(void *seen)
 {
 	struct killswitch_seen *s = seen;
 
-	if (!s)
+	if (!s || --s->refs)
 		return;
 	armed_done(&s->record);
 	free(s->record_text);
@@ -193,6 +203,18 @@ static void see_tables(struct killswitch *k, struct killswitch_seen *s)
 	k->view = nft_view_ref(s->view);
 }
 
+/* For glances: what has faults is not gone by. */
+static void remember(struct killswitch *k, struct killswitch_seen *s)
+{
+	seen_free(k->last);
+	k->last = NULL;
+	k->hint = HINT_NOTHING;
+	if (s->record_fault.err || s->tables_fault.err || s->links_fault.err)
+		return;
+	s->refs++;
+	k->last = s;
+}
+
 static int killswitch_observe(void *state, const struct desired *want,
 			      void **ret_seen, struct fault *f)
 {
@@ -202,6 +224,7 @@ static int killswitch_observe(void *state, const struct desired *want,
 
 	if (!s)
 		return fault_errno(f, -ENOMEM, "killswitch", "observe");
+	s->refs = 1;
 	(void)armed_load_kept(&k->record, k->state_dir, &s->record,
 			      &s->record_fault);
 	/* Short of memory, the plan makes the text itself. */
@@ -222,8 +245,34 @@ static int killswitch_observe(void *state, const struct desired *want,
 		return fault_errno(f, r, "killswitch", "observe");
 	}
 	note_devices(k, want, s);
+	remember(k, s);
 	*ret_seen = s;
 	return 0;
+}
+
+/* When it was one table, that table; its like is in memory but once. */
+static int killswitch_glance(void *state, const struct desired *want,
+			     void **ret_seen)
+{
+	struct killswitch *k = state;
+	struct killswitch_seen *s = k->last;
+	bool one = k->hint == HINT_TABLE;
+
+	(void)want;
+	k->hint = HINT_MORE;
+	if (!one || !s || s->refs != 1 || !stamps_fresh(&k->record.stamps))
+		return 0;
+	k->view = nft_view_unref(k->view);
+	if (s->view->refs != 1 ||
+	    nft_glance(k->nft, s->view, k->hinted.family,
+		       k->hinted.name) < 0) {
+		seen_free(s);
+		k->last = NULL;
+		return 0;
+	}
+	s->refs++;
+	*ret_seen = s;
+	return 1;
 }
 
 /* ---- apply ---- */
@@ -504,8 +553,14 @@ static int on_nft_message(const struct nlmsghdr *nlh, void *userdata)
 	h = mnl_nlmsg_get_payload(nlh);
 	head.family = h->nfgen_family;
 	(void)snprintf(head.name, sizeof(head.name), "%s", table);
-	if (killswitch_is_ours(&head))
-		k->touched = true;
+	if (!killswitch_is_ours(&head))
+		return 0;
+	k->touched = true;
+	if (k->hint == HINT_NOTHING)
+		k->hinted = head;
+	k->hint = k->hint != HINT_MORE && k->hinted.family == head.family &&
+				  strcmp(k->hinted.name, head.name) == 0 ?
+			  HINT_TABLE : HINT_MORE;
 	return 0;
 }
 
@@ -519,6 +574,8 @@ static int on_nft(sd_event_source *source, int fd, uint32_t revents,
 	(void)fd;
 	(void)revents;
 	lost = nl_notify_drain(k->nft_events, on_nft_message, k) != 0;
+	if (lost)
+		k->hint = HINT_MORE;
 	if (k->touched || lost) {
 		k->stale = true;
 		k->look_again(k->userdata);
@@ -549,8 +606,10 @@ static int on_link(sd_event_source *source, int fd, uint32_t revents,
 	(void)fd;
 	(void)revents;
 	lost = nl_notify_drain(k->link_events, on_link_message, k) != 0;
-	if (k->moved || lost)
+	if (k->moved || lost) {
+		k->hint = HINT_MORE;
 		k->look_again(k->userdata);
+	}
 	k->moved = false;
 	return 0;
 }
@@ -613,4 +672,5 @@ const struct resource resource_killswitch = {
 	.seen_free = seen_free,
 	.free = killswitch_free,
 	.writer = killswitch_writer,
+	.glance = killswitch_glance,
 };

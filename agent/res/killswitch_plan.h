@@ -9,6 +9,7 @@
 #include "agent/res/resource.h"
 
 struct killswitch_seen {
+	unsigned int refs;
 	struct armed record;
 	char *record_text;		/* as it stands in the file, or NULL */
 	struct fault record_fault;	/* err 0: the record was read */

@@ -130,6 +130,16 @@ struct resource {
 	 * change was, by whom the kernel says ("nft[1234]"), for status.
 	 */
 	const char *(*writer)(void *state);
+
+	/*
+	 * Optional: observe() in a hurry. Reads again only what the events
+	 * since the last look were about, and takes the rest from that look.
+	 * 1: *ret_seen was made; 0: there is nothing to go by, observe. What
+	 * is seen so may start a repair but never proves anything: the
+	 * engine observes after it, and also when no difference is seen.
+	 */
+	int (*glance)(void *state, const struct desired *want,
+		      void **ret_seen);
 };
 
 /* registry.c: RESOURCE_MAX entries in the order of enum resource_id. */

@@ -37,6 +37,10 @@ struct routing {
 	struct routing_networkd networkd;
 	usec networkd_seen;	/* 0: not, or not any more */
 	struct wake *wake;	/* of networkd's files */
+	bool rules_moved;
+	bool due;		/* something was, since the last look */
+	bool only_rules;	/* that is all since the last look */
+	struct routing_seen *last;	/* complete, without a fault */
 
 	/* Which events matter, from the last look. */
 	struct {
@@ -61,12 +65,15 @@ static int routing_open(const struct resource_host *host, void **ret_state,
 	return 0;
 }
 
+static void seen_free(void *seen);
+
 static void *routing_free(void *state)
 {
 	struct routing *t = state;
 
 	if (!t)
 		return NULL;
+	seen_free(t->last);
 	t->source = sd_event_source_disable_unref(t->source);
 	(void)nl_notify_free(t->events);
 	t->wake = wake_free(t->wake);
@@ -89,7 +96,7 @@ static void seen_free(void *seen)
 	struct routing_seen *s = seen;
 	size_t i;
 
-	if (!s)
+	if (!s || --s->refs)
 		return;
 	armed_done(&s->armed);
 	for (i = 0; i < s->n_tunnels; i++)
@@ -197,6 +204,18 @@ static void note_tunnels(struct routing *t, const struct routing_seen *s,
 	}
 }
 
+/* For glances: what has faults is not gone by. */
+static void remember(struct routing *t, struct routing_seen *s)
+{
+	seen_free(t->last);
+	t->last = NULL;
+	t->due = t->only_rules = false;
+	if (s->armed_fault.err || s->record_fault.err || s->net_fault.err)
+		return;
+	s->refs++;
+	t->last = s;
+}
+
 static int routing_observe(void *state, const struct desired *want,
 			   void **ret_seen, struct fault *f)
 {
@@ -211,6 +230,7 @@ static int routing_observe(void *state, const struct desired *want,
 		armed_done(&none);
 		return fault_errno(f, -ENOMEM, "routing", "observe");
 	}
+	s->refs = 1;
 	(void)armed_load_kept(&t->armed, t->state_dir, &s->armed,
 			      &s->armed_fault);
 	(void)routing_record_load_kept(&t->record, t->state_dir, &s->record,
@@ -226,8 +246,33 @@ static int routing_observe(void *state, const struct desired *want,
 	note_tunnels(t, s, &next.d->egress);
 	armed_done(&next);
 	armed_done(&none);
+	remember(t, s);
 	*ret_seen = s;
 	return 0;
+}
+
+/* Of rules that moved, and nothing else: the rules. */
+static int routing_glance(void *state, const struct desired *want,
+			  void **ret_seen)
+{
+	struct routing *t = state;
+	struct routing_seen *s = t->last;
+	bool only_rules = t->only_rules;
+
+	(void)want;
+	t->only_rules = false;
+	if (!only_rules || !s || s->refs != 1 ||
+	    !stamps_fresh(&t->armed.stamps) ||
+	    !stamps_fresh(&t->record.stamps))
+		return 0;
+	if (rtnl_rule_dump(t->sock, &s->rules, NULL) < 0) {
+		seen_free(s);
+		t->last = NULL;
+		return 0;
+	}
+	s->refs++;
+	*ret_seen = s;
+	return 1;
 }
 
 /* ---- apply ---- */
@@ -436,7 +481,7 @@ static int on_message(const struct nlmsghdr *nlh, void *userdata)
 		t->moved |= route_matters(t, nlh);
 		break;
 	default:	/* rules are few, and each can undo ours */
-		t->moved = true;
+		t->rules_moved = true;
 		break;
 	}
 	note_deletion(t, nlh);
@@ -453,9 +498,13 @@ static int on_events(sd_event_source *source, int fd, uint32_t revents,
 	(void)fd;
 	(void)revents;
 	lost = nl_notify_drain(t->events, on_message, t) != 0;
-	if (t->moved || lost)
-		t->look_again(t->userdata);
-	t->moved = false;
+	if (!t->moved && !t->rules_moved && !lost)
+		return 0;
+	/* Whatever else moved before that look was made needs all of it. */
+	t->only_rules = !t->moved && !lost && (t->only_rules || !t->due);
+	t->due = true;
+	t->moved = t->rules_moved = false;
+	t->look_again(t->userdata);
 	return 0;
 }
 
@@ -537,4 +586,5 @@ const struct resource resource_routing = {
 	.seen_free = seen_free,
 	.free = routing_free,
 	.writer = routing_writer,
+	.glance = routing_glance,
 };

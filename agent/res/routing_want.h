@@ -17,6 +17,7 @@ struct routing_tunnel {
 };
 
 struct routing_seen {
+	unsigned int refs;
 	struct armed armed;		/* of the kill-switch; read only */
 	struct fault armed_fault;
 	struct routing_record record;
