@@ -209,7 +209,7 @@ static int op_revoke(struct client *c, const json_t *request, json_t *reply,
 		     struct fault *f)
 {
 	struct control_parts *p = client_parts(c);
-	struct fleet_node *n;
+	struct fleet_node *n = NULL;
 	int r;
 
 	(void)reply;
@@ -245,7 +245,7 @@ static int op_order(struct client *c, const json_t *request, json_t *reply,
 		    struct fault *f)
 {
 	_cleanup_free_ uint8_t *order = NULL;
-	struct fleet_node *n;
+	struct fleet_node *n = NULL;
 	struct deferred *d;
 	size_t size = 0;
 	int r;
@@ -335,7 +335,7 @@ static int op_listen_stream(struct client *c, const json_t *request,
 			    json_t *reply, struct fault *f)
 {
 	struct held_listener *l;
-	struct fleet_node *n;
+	struct fleet_node *n = NULL;
 	char key[256];
 	int r;
 
