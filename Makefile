@@ -48,7 +48,7 @@ AGENT += blobs child facts forwarding k3s k3s_config k3s_files k3s_lines k3s_wor
 AGENT += cmd cmd_disarm cmd_explain lock cmd_converge cmd_converge_go cmd_reset_identity cmd_run cmd_status converge converge_go json \
 	link_sock report session sockets status status_client status_sock verdict
 # the host's own resources: sysctl, modules, timezone, iscsid; D-Bus
-AGENT += confdirs kept ours rootpath stamps wake res/sysctl res/sysctl_files res/sysctl_plan res/sysctl_held res/sysctl_unit \
+AGENT += confdirs kept ours rootpath stamps wake res/sysctl res/sysctl_files res/sysctl_plan res/sysctl_glob res/sysctl_held res/sysctl_unit \
 	res/modules res/modules_plan res/modules_read \
 	res/timezone res/timezone_plan res/timezone_read \
 	res/iscsid res/iscsid_plan res/iscsid_read res/swap res/swap_plan res/swap_read unitname
@@ -94,7 +94,7 @@ lib = $(patsubst %,$(BUILD)/lib%.a,$(1))
 
 TESTS_UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 # netns programs share world.c and run by tests/netns/NAME.t
-TESTS_NETNS := $(addprefix $(BUILD)/tests/netns/,explain flows glance killswitch leak lockdown routing)
+TESTS_NETNS := $(addprefix $(BUILD)/tests/netns/,explain flows glance killswitch leak lockdown routing sysctl)
 
 .PHONY: all help deps demo demo-clean check check-unit check-san check-netns check-node \
 	check-vm check-fleet check-long lint lint-fast install clean tests bench deb

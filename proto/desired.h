@@ -52,6 +52,7 @@ struct desired_sysctl {
 	char *key;		/* sysctl.d(5) form, as the spec wrote it */
 	char *value;		/* whitespace between words is one blank */
 	bool optional;		/* absent key is in sync, not blocked */
+	bool exclude;		/* no value: the key is out of all wildcards */
 };
 
 struct prefix_list {

@@ -20,6 +20,7 @@ static const struct wire_field sysctl_fields[] = {
 	{ "value", WIRE_STRING, WIRE_OPTIONAL,
 	  .offset = offsetof(struct desired_sysctl, value), .max = 1024 },
 	{ "optional", WIRE_BOOL, 0, .offset = offsetof(struct desired_sysctl, optional) },
+	{ "exclude", WIRE_BOOL, 0, .offset = offsetof(struct desired_sysctl, exclude) },
 };
 
 static const struct wire_message sysctl = {

@@ -154,11 +154,11 @@ static char *one_blank(const char *value)
 }
 
 static void put_sysctl(struct build *b, struct spec_pos *origins,
-		       const char *key, const char *value, bool optional,
-		       struct spec_pos pos)
+		       const struct spec_sysctl *s)
 {
+	const char *key = s->key.v;
 	struct desired *d = b->d;
-	char *text = one_blank(value);
+	char *text = one_blank(s->exclude.v ? "" : s->value.v);
 	size_t i;
 	int r = text ? 0 : -ENOMEM;
 
@@ -166,7 +166,7 @@ static void put_sysctl(struct build *b, struct spec_pos *origins,
 		if (defaults_same_sysctl(d->sysctls[i].key, key))
 			break;
 	if (r == 0 && i == d->n_sysctls)
-		r = desired_add_sysctl(d, key, text, optional);
+		r = desired_add_sysctl(d, key, text, false);
 	else if (r == 0)
 		set_text(b, &d->sysctls[i].value, text);
 	free(text);
@@ -174,8 +174,9 @@ static void put_sysctl(struct build *b, struct spec_pos *origins,
 		build_failed(b, r);
 		return;
 	}
-	d->sysctls[i].optional = optional;
-	origins[i] = pos;
+	d->sysctls[i].optional = s->optional.v;
+	d->sysctls[i].exclude = s->exclude.v;
+	origins[i] = s->key.pos;
 }
 
 static void put_sysctls(struct build *b, struct spec_pos *origins,
@@ -184,10 +185,7 @@ static void put_sysctls(struct build *b, struct spec_pos *origins,
 	size_t i;
 
 	for (i = 0; i < from->n_sysctls && !b->err; i++)
-		put_sysctl(b, origins, from->sysctls[i].key.v,
-			   from->sysctls[i].value.v,
-			   from->sysctls[i].optional.v,
-			   from->sysctls[i].key.pos);
+		put_sysctl(b, origins, &from->sysctls[i]);
 }
 
 static void build_sysctls(struct build *b)
@@ -196,9 +194,14 @@ static void build_sysctls(struct build *b)
 	const struct default_sysctl *def;
 	size_t i;
 
-	for (def = defaults_sysctls; def->key && !b->err; def++)
-		put_sysctl(b, origins, def->key, def->value, false,
-			   BUILD_DEFAULT);
+	for (def = defaults_sysctls; def->key && !b->err; def++) {
+		const struct spec_sysctl s = {
+			.key = { .pos = BUILD_DEFAULT, .v = def->key },
+			.value = { .v = def->value },
+		};
+
+		put_sysctl(b, origins, &s);
+	}
 	put_sysctls(b, origins, &b->spec->baseline);
 	if (own(b))
 		put_sysctls(b, origins, own(b));
@@ -206,7 +209,8 @@ static void build_sysctls(struct build *b)
 		const struct desired_sysctl *s = &b->d->sysctls[i];
 		char value[256];
 
-		(void)snprintf(value, sizeof(value), "%s%s", s->value,
+		(void)snprintf(value, sizeof(value), "%s%s",
+			       s->exclude ? "out of all wildcards" : s->value,
 			       s->optional ? " (optional)" : "");
 		build_say(b, "sysctl", s->key, value, origins[i]);
 	}

@@ -1,5 +1,6 @@
 /* The baseline of all nodes and the overrides of single ones. */
 #include <ctype.h>
+#include <fnmatch.h>
 #include <string.h>
 
 #include "spec/checks.h"
@@ -154,9 +155,27 @@ static void each_sysctl(const struct spec *spec, struct spec_report *r,
 	}
 }
 
+static void slashes(const char *key, char *buf, size_t size)
+{
+	size_t i;
+	char first = key[strcspn(key, "./")];
+
+	for (i = 0; i < size - 1 && key[i]; i++)
+		buf[i] = key[i] != '.' && key[i] != '/' ? key[i] :
+			 key[i] == first ? '/' : '.';
+	buf[i] = '\0';
+}
+
+/* The key itself, or a wildcard that stands for it. */
 static bool is_key(const struct spec_sysctl *s, const char *key)
 {
-	return defaults_same_sysctl(s->key.v, key);
+	char pattern[256], path[64];
+
+	if (!strchr(s->key.v, '*'))
+		return defaults_same_sysctl(s->key.v, key);
+	slashes(s->key.v, pattern, sizeof(pattern));
+	slashes(key, path, sizeof(path));
+	return fnmatch(pattern, path, FNM_PATHNAME) == 0;
 }
 
 static void duplicate(const struct spec *spec, const struct spec_sysctl *s,
@@ -166,7 +185,7 @@ static void duplicate(const struct spec *spec, const struct spec_sysctl *s,
 
 	(void)spec;
 	for (other = b->sysctls; other < s; other++)
-		if (is_key(s, other->key.v))
+		if (defaults_same_sysctl(s->key.v, other->key.v))
 			spec_report(r, s->key.pos,
 				    "%s is the key of line %u in another "
 				    "notation",

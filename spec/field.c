@@ -35,8 +35,13 @@ static const struct {
 			      "an interface name, at most 15 long" },
 	[FIELD_MODULE] = { "^[A-Za-z0-9_][A-Za-z0-9_-]{0,54}$", "bad-module",
 			   "the name of a kernel module" },
-	[FIELD_SYSCTL] = { "^[a-z0-9_]+([./][A-Za-z0-9_:-]+)+$", "bad-sysctl",
-			   "a sysctl key like net.ipv4.ip_forward" },
+	[FIELD_SYSCTL] = { "^([a-z0-9_]+([./][A-Za-z0-9_:-]+)+|"
+			   "net\\.ipv[46]\\.(conf|neigh)\\.[A-Za-z0-9_:*/-]+"
+			   "\\.[A-Za-z0-9_-]+|"
+			   "net/ipv[46]/(conf|neigh)/[A-Za-z0-9_:*.-]+"
+			   "/[A-Za-z0-9_-]+)$", "bad-sysctl",
+			   "a sysctl key like net.ipv4.ip_forward or "
+			   "net.ipv4.conf.*.rp_filter" },
 	[FIELD_LINE] = { "^[!-~]+([ \t]+[!-~]+)*$", "bad-text",
 			 "one line of printable ASCII" },
 	[FIELD_PATH] = { "^/[A-Za-z0-9/._+-]+$", "bad-path",

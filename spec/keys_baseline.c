@@ -47,25 +47,35 @@ static void modes(struct loader *l, const struct field *field,
 	field_map(l, pair->value, &section, dest);
 }
 
-/* "key: value", or "key: {value: .., optional: true}". */
+/* "key: value", "key: {value: .., optional: true}", "key: {exclude: true}". */
 static void one_sysctl(struct loader *l, const struct yaml_pair *pair,
 		       struct spec_sysctl *out)
 {
 	static const struct field fields[] = {
 		{ "value", field_str, offsetof(struct spec_sysctl, value), NULL,
-		  FIELD_LINE, FIELD_REQUIRED },
+		  FIELD_LINE, 0 },
 		{ ""
 		  "optional", field_flag, offsetof(struct spec_sysctl, optional),
+		  NULL, 0, 0 },
+		{ ""
+		  "exclude", field_flag, offsetof(struct spec_sysctl, exclude),
 		  NULL, 0, 0 },
 		{ 0 },
 	};
 	static const struct field_section section = { "a sysctl", fields };
 
-	if (pair->value->kind == YAML_MAP)
-		field_map(l, pair->value, &section, out);
-	else
+	if (pair->value->kind != YAML_MAP) {
 		(void)field_scalar(l, pair->value, pair->key, FIELD_LINE,
 				   &out->value);
+		return;
+	}
+	field_map(l, pair->value, &section, out);
+	if (!out->exclude.v && !yaml_pair(pair->value, "value"))
+		loader_error(l, pair->value->pos, "missing-key",
+			     "a sysctl needs \"value\"");
+	else if (out->exclude.v && yaml_pair(pair->value, "value"))
+		loader_error(l, out->value.pos, "unused",
+			     "a key that is excluded has no value");
 }
 
 static void sysctls(struct loader *l, const struct field *field,

@@ -45,7 +45,7 @@ static const struct spec_rule rules[] = {
 	READ("bad-module", "",
 	     "Kernel modules are named without path or suffix."),
 	READ("bad-sysctl", "",
-	     "Sysctl keys are whole keys, without wildcards."),
+	     "Sysctl keys are whole keys; a wildcard stands for links only."),
 	READ("bad-path", "B04", "Paths are absolute and plain."),
 	READ("bad-label", "", "Labels are labels of Kubernetes."),
 	READ("bad-taint", "", "Taints are KEY[=VALUE]:EFFECT."),

@@ -119,6 +119,7 @@ struct spec_sysctl {
 	struct spec_str key;
 	struct spec_str value;
 	struct spec_flag optional;
+	struct spec_flag exclude;	/* then there is no value */
 };
 
 struct spec_mount {	/* not acted on yet: reported by code */

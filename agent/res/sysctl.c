@@ -77,7 +77,7 @@ static int copy_text(const char *text, char **ret_copy)
 	return 0;
 }
 
-static int see_key(struct sysctl_state *st, const char *path,
+static int see_key(struct sysctl_state *st, const char *path, size_t glob,
 		   struct sysctl_seen *seen)
 {
 	struct sysctl_seen_key *v, *k;
@@ -95,7 +95,7 @@ static int see_key(struct sysctl_state *st, const char *path,
 	if (!v || !h)
 		return -ENOMEM;
 	k = &v[seen->n++];
-	*k = (struct sysctl_seen_key){ 0 };
+	*k = (struct sysctl_seen_key){ .glob = glob };
 	h->used = true;
 	buf[0] = '\0';
 	k->err = sysctl_held_read(&st->held, h, buf);
@@ -111,6 +111,65 @@ static int see_key(struct sysctl_state *st, const char *path,
 	r = r < 0 ? r : copy_text(h->refused_note, &k->refused_note);
 	r = r < 0 ? r : copy_text(rec ? rec->before : NULL, &k->before);
 	return r < 0 ? r : copy_text(rec ? rec->set : NULL, &k->set);
+}
+
+static int see_glob(struct sysctl_state *st, const struct desired *want,
+		    size_t index, const char *pattern, struct sysctl_seen *seen)
+{
+	CLEANUP(strlist_done) struct strlist paths = STRLIST_INIT;
+	size_t i;
+	int r;
+
+	r = sysctl_glob_expand(st->host->root, pattern, &paths);
+	for (i = 0; i < paths.n && r == 0; i++)
+		if (sysctl_want_glob(want, paths.v[i]) == index)
+			r = see_key(st, paths.v[i], index, seen);
+	return r;
+}
+
+static int see_wanted(struct sysctl_state *st, const struct desired *want,
+		      struct sysctl_seen *seen)
+{
+	char path[SYSCTL_KEY_MAX];
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < want->n_sysctls && r == 0; i++) {
+		const struct desired_sysctl *d = &want->sysctls[i];
+
+		if (d->exclude ||
+		    sysctl_key_path(d->key, path, sizeof(path)) < 0)
+			continue;
+		if (sysctl_is_glob(path))
+			r = see_glob(st, want, i, path, seen);
+		else
+			r = see_key(st, path, SYSCTL_NOT_WANTED, seen);
+	}
+	return r;
+}
+
+/*
+ * Keys that we once set and that are there no more. Links come and go: the
+ * record of one that a wildcard set goes with it.
+ */
+static int see_ours(struct sysctl_state *st, const struct desired *want,
+		    struct sysctl_seen *seen)
+{
+	size_t i = 0;
+	int r = 0;
+
+	while (i < st->ours.n && r == 0) {
+		const char *key = st->ours.v[i].key;
+
+		if (!sysctl_seen_find(seen, key) &&
+		    sysctl_want_glob(want, key) != SYSCTL_NOT_WANTED) {
+			ours_remove(&st->ours, key);
+			continue;
+		}
+		r = see_key(st, key, SYSCTL_NOT_WANTED, seen);
+		i++;
+	}
+	return r;
 }
 
 /* A damaged record is a fault once; restoring is then not possible. */
@@ -152,17 +211,13 @@ static int sysctl_observe(void *state, const struct desired *want,
 	struct sysctl_state *st = state;
 	struct sysctl_seen *seen = calloc(1, sizeof(*seen));
 	struct fault files = FAULT_INIT;
-	char path[SYSCTL_KEY_MAX];
-	size_t i;
 	int r = seen ? 0 : -ENOMEM;
 
 	read_ours(st, f);
-	for (i = 0; i < want->n_sysctls && r == 0; i++)
-		if (sysctl_key_path(want->sysctls[i].key, path,
-				    sizeof(path)) == 0 && !sysctl_is_glob(path))
-			r = see_key(st, path, seen);
-	for (i = 0; i < st->ours.n && r == 0; i++)
-		r = see_key(st, st->ours.v[i].key, seen);
+	if (r == 0)
+		r = see_wanted(st, want, seen);
+	if (r == 0)
+		r = see_ours(st, want, seen);
 	if (r == 0) {
 		sysctl_held_sweep(&st->held);
 		seen->files_err = see_files(st, &seen->lines, &files);
@@ -333,19 +388,6 @@ static int record_before(struct sysctl_state *st,
 	return r;
 }
 
-static bool wants_path(const struct desired *want, const char *path)
-{
-	char other[SYSCTL_KEY_MAX];
-	size_t i;
-
-	for (i = 0; i < want->n_sysctls; i++)
-		if (sysctl_key_path(want->sysctls[i].key, other,
-				    sizeof(other)) == 0 &&
-		    strcmp(other, path) == 0)
-			return true;
-	return false;
-}
-
 /* A key that left the spec is ours no more, once its value went back. */
 static int forget_unwanted(struct sysctl_state *st,
 			   const struct desired *want,
@@ -361,7 +403,7 @@ static int forget_unwanted(struct sysctl_state *st,
 
 		if (is_persisted(c->key) ||
 		    sysctl_key_path(c->key, path, sizeof(path)) < 0 ||
-		    wants_path(want, path))
+		    sysctl_wants(want, path))
 			continue;
 		h = sysctl_held_find(&st->held, path);
 		if (c->op == CHANGE_SET && h && h->refused)
@@ -372,6 +414,20 @@ static int forget_unwanted(struct sysctl_state *st,
 	if (!dirty)
 		return 0;
 	return ours_write(st->host->state_dir, "sysctl", &st->ours, f);
+}
+
+/* The key, or the wildcard that stands for it. */
+static int leave_out(const struct desired *want, const char *path,
+		     struct strlist *without)
+{
+	size_t i = sysctl_want_glob(want, path);
+	char pattern[SYSCTL_KEY_MAX];
+
+	if (i == SYSCTL_NOT_WANTED)
+		return strlist_add(without, path);
+	if (sysctl_key_path(want->sysctls[i].key, pattern, sizeof(pattern)) < 0)
+		return 0;
+	return strlist_add(without, pattern);
 }
 
 static int write_file(struct sysctl_state *st, const struct desired *want,
@@ -385,7 +441,7 @@ static int write_file(struct sysctl_state *st, const struct desired *want,
 
 	for (i = 0; i < st->held.n && r == 0; i++)
 		if (sysctl_refuses_value(st->held.v[i].refused))
-			r = strlist_add(&without, st->held.v[i].path);
+			r = leave_out(want, st->held.v[i].path, &without);
 	if (r == 0)
 		r = sysctl_render(want, &without, &text, &size);
 	if (r == 0)
@@ -501,7 +557,7 @@ static int sysctl_apply(void *state, const struct desired *want,
 		if (c->op == CHANGE_REMOVE || is_persisted(c->key) ||
 		    sysctl_key_path(c->key, path, sizeof(path)) < 0)
 			continue;
-		r = apply_live(st, path, c, wants_path(want, path), items, f);
+		r = apply_live(st, path, c, sysctl_wants(want, path), items, f);
 		first = first ? first : r;
 	}
 	r = apply_file(st, want, changes, items, f);

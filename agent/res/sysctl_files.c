@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -274,6 +275,62 @@ const struct sysctl_line *sysctl_lines_own(const struct sysctl_lines *lines,
 		    strcmp(l->file, SYSCTL_OWN_FILE) == 0)
 			return l;
 	}
+	return NULL;
+}
+
+bool sysctl_lines_own_exclude(const struct sysctl_lines *lines,
+			      const char *path)
+{
+	size_t i;
+
+	for (i = lines->n; i > 0; i--)
+		if (strcmp(lines->v[i - 1].file, SYSCTL_OWN_FILE) == 0 &&
+		    strcmp(lines->v[i - 1].path, path) == 0)
+			return !lines->v[i - 1].value;
+	return false;
+}
+
+static bool same_value(const struct sysctl_line *a, const struct sysctl_line *b)
+{
+	return a->value && b->value ? strcmp(a->value, b->value) == 0 :
+				      a->value == b->value;
+}
+
+/*
+ * Is line `i` what systemd-sysctl keeps of its wildcard? The same text with
+ * another value replaces it and moves to the end; with the same value it
+ * keeps its place, which is that of the first such line in a row.
+ */
+static bool is_kept_glob(const struct sysctl_lines *lines, size_t i)
+{
+	const struct sysctl_line *l = &lines->v[i];
+	size_t k;
+
+	if (!l->value || !sysctl_is_glob(l->path))
+		return false;
+	for (k = i + 1; k < lines->n; k++)
+		if (strcmp(lines->v[k].path, l->path) == 0 &&
+		    !same_value(&lines->v[k], l))
+			return false;
+	for (k = i; k > 0; k--)
+		if (strcmp(lines->v[k - 1].path, l->path) == 0)
+			return !same_value(&lines->v[k - 1], l);
+	return true;
+}
+
+const struct sysctl_line *sysctl_lines_boot(const struct sysctl_lines *lines,
+					    const char *path)
+{
+	size_t i;
+
+	for (i = lines->n; i > 0; i--)
+		if (strcmp(lines->v[i - 1].path, path) == 0)
+			return &lines->v[i - 1];
+	for (i = lines->n; i > 0; i--)
+		if (is_kept_glob(lines, i - 1) &&
+		    fnmatch(lines->v[i - 1].path, path,
+			    FNM_PATHNAME | FNM_PERIOD) == 0)
+			return &lines->v[i - 1];
 	return NULL;
 }
 

@@ -69,6 +69,16 @@ void sysctl_lines_done(struct sysctl_lines *lines);
 /* Our own file's line for that path (the last one), or NULL. */
 const struct sysctl_line *sysctl_lines_own(const struct sysctl_lines *lines,
 					   const char *path);
+/* Our own file's "-path": out of all wildcards. */
+bool sysctl_lines_own_exclude(const struct sysctl_lines *lines,
+			      const char *path);
+/*
+ * The line that decides about one key at boot, or NULL: an explicit one (a
+ * NULL value takes the key out of all wildcards), else the wildcard that is
+ * applied last.
+ */
+const struct sysctl_line *sysctl_lines_boot(const struct sysctl_lines *lines,
+					    const char *path);
 /*
  * The line that wins over ours at boot with another value, or NULL. A glob
  * never does: systemd-sysctl prefers an explicit key wherever it stands.

@@ -9,6 +9,8 @@
 #include "common/cleanup.h"
 #include "common/put.h"
 
+#define EXCLUDED "out of all wildcards"
+
 struct plan {
 	const struct desired *want;
 	const struct sysctl_seen *seen;
@@ -185,13 +187,58 @@ static int plan_live(struct plan *p, const struct subject *s,
 			       s->value);
 }
 
+static bool is_refused(const struct subject *s, const struct sysctl_seen_key *k)
+{
+	return sysctl_refuses_value(k->refused) &&
+	       sysctl_value_equal(k->refused_value, s->value);
+}
+
+/* Another line wins at boot. `key` is the subject, or one key of a wildcard. */
+static int plan_overridden(struct plan *p, const struct subject *s,
+			   const char *key, const struct sysctl_line *l)
+{
+	if (!l->value)
+		return item(p, s, false, ITEM_BLOCKED, "",
+			    "%s:%u takes %s out of all wildcards; exclude it "
+			    "in the spec, or remove that line", l->file,
+			    l->line, key);
+	if (!sysctl_is_glob(s->path))
+		return item(p, s, false, ITEM_BLOCKED, l->value,
+			    "%s:%u sets %s after our file and wins at the "
+			    "next boot; remove that line", l->file, l->line,
+			    l->value);
+	return item(p, s, false, ITEM_BLOCKED, l->value,
+		    "%s:%u sets %s to %s and wins at the next boot; remove "
+		    "that line", l->file, l->line, key, l->value);
+}
+
+/* As sysctl_lines_override(), over all keys of the wildcard. */
+static const struct sysctl_line *
+glob_override(const struct plan *p, const struct subject *s, size_t index,
+	      const char **ret_key)
+{
+	size_t i;
+
+	for (i = 0; i < p->seen->n; i++) {
+		const struct sysctl_seen_key *k = &p->seen->v[i];
+		const struct sysctl_line *l;
+
+		if (k->glob != index)
+			continue;
+		l = sysctl_lines_boot(&p->seen->lines, k->path);
+		if (!l || (l->value && sysctl_value_equal(l->value, s->value)))
+			continue;
+		*ret_key = k->path;
+		return l;
+	}
+	return NULL;
+}
+
 static int plan_persisted(struct plan *p, const struct subject *s,
-			  const struct sysctl_seen_key *k)
+			  size_t glob, bool refused)
 {
 	const struct sysctl_line *own, *later;
-	bool refused = sysctl_refuses_value(k->refused) &&
-		       sysctl_value_equal(k->refused_value, s->value);
-	const char *have;
+	const char *have, *key = s->path;
 	int r;
 
 	own = sysctl_lines_own(&p->seen->lines, s->path);
@@ -215,12 +262,13 @@ static int plan_persisted(struct plan *p, const struct subject *s,
 		return plain(p, s, false, own ? ITEM_DRIFTED : ITEM_ABSENT,
 			     have);
 	}
-	later = sysctl_lines_override(&p->seen->lines, s->path, s->value);
+	if (glob == SYSCTL_NOT_WANTED)
+		later = sysctl_lines_override(&p->seen->lines, s->path,
+					      s->value);
+	else
+		later = glob_override(p, s, glob, &key);
 	if (later)
-		return item(p, s, false, ITEM_BLOCKED, later->value,
-			    "%s:%u sets %s after our file and wins at the "
-			    "next boot; remove that line", later->file,
-			    later->line, later->value);
+		return plan_overridden(p, s, key, later);
 	if (p->seen->files_err)
 		return item(p, s, false, ITEM_UNOBSERVABLE, have,
 			    "cannot tell whether another file wins: %s",
@@ -245,23 +293,67 @@ static int subject_init(struct subject *s, const char *key, const char *path,
 	return 0;
 }
 
-/* The index of an earlier key that is the same file, or SIZE_MAX. */
-static size_t earlier_twin(const struct desired *want, size_t i,
-			   const char *path)
+static int plan_exclude(struct plan *p, const struct subject *s)
 {
-	char other[SYSCTL_KEY_MAX];
-	size_t length = strlen(path), j;
+	bool own = sysctl_lines_own_exclude(&p->seen->lines, s->path);
+	int r;
 
-	for (j = 0; j < i; j++) {
-		const char *key = want->sysctls[j].key;
+	r = item_list_add(p->items, s->persisted,
+			  own ? ITEM_IN_SYNC : ITEM_ABSENT,
+			  own ? EXCLUDED : "", EXCLUDED, "");
+	if (r < 0 || own)
+		return r;
+	return change_list_add(p->changes, CHANGE_ADD, s->persisted, "",
+			       EXCLUDED);
+}
 
-		/* Spellings differ in separators and in a leading slash. */
-		if (strlen(key) - (*key == '/') == length &&
-		    sysctl_key_path(key, other, sizeof(other)) == 0 &&
-		    strcmp(other, path) == 0)
-			return j;
+/* One key of a wildcard: told only when it is not right. */
+static int plan_glob_key(struct plan *p, const struct subject *s,
+			 const struct sysctl_seen_key *k, bool *ret_right)
+{
+	struct subject one;
+	int r;
+
+	*ret_right = k->err == 0 && sysctl_value_equal(k->value, s->value);
+	/* Gone since it was listed: there is nothing to be right. */
+	if (*ret_right || k->err == -ENOENT)
+		return 0;
+	r = subject_init(&one, k->path, k->path, s->value, s->optional);
+	return r < 0 ? r : plan_live(p, &one, k);
+}
+
+static int plan_glob(struct plan *p, const struct subject *s, size_t index)
+{
+	static const struct sysctl_seen_key nothing = { .err = -ENOENT };
+	enum item_state worst = ITEM_IN_SYNC;
+	size_t i, n = 0, n_right = 0;
+	bool right, refused = false;
+	char have[64];
+	int r = 0;
+
+	for (i = 0; i < p->seen->n && r == 0; i++) {
+		const struct sysctl_seen_key *k = &p->seen->v[i];
+
+		if (k->glob != index)
+			continue;
+		r = plan_glob_key(p, s, k, &right);
+		n++;
+		n_right += right;
+		refused |= is_refused(s, k);
+		if (r == 0 && !right && p->items->n > 0 &&
+		    p->items->v[p->items->n - 1].state > worst)
+			worst = p->items->v[p->items->n - 1].state;
 	}
-	return SIZE_MAX;
+	if (r < 0)
+		return r;
+	if (n == 0) {
+		r = plan_missing(p, s, &nothing);
+	} else {
+		(void)snprintf(have, sizeof(have), "%zu of %zu keys", n_right,
+			       n);
+		r = plain(p, s, true, worst, have);
+	}
+	return r < 0 ? r : plan_persisted(p, s, index, refused);
 }
 
 static int plan_bad_key(struct plan *p, const struct desired_sysctl *d,
@@ -273,7 +365,9 @@ static int plan_bad_key(struct plan *p, const struct desired_sysctl *d,
 
 static int plan_wanted(struct plan *p, size_t i)
 {
-	static const struct sysctl_seen_key nothing = { .err = -EIO };
+	static const struct sysctl_seen_key nothing = {
+		.err = -EIO, .glob = SYSCTL_NOT_WANTED,
+	};
 	const struct desired_sysctl *d = &p->want->sysctls[i];
 	const struct sysctl_seen_key *k;
 	_cleanup_free_ char *value = NULL;
@@ -284,14 +378,11 @@ static int plan_wanted(struct plan *p, size_t i)
 	if (sysctl_key_path(d->key, path, sizeof(path)) < 0)
 		return plan_bad_key(p, d, "not a key of sysctl.d(5), such as "
 				    "net.ipv4.ip_forward");
-	if (sysctl_is_glob(path))
-		return plan_bad_key(p, d, "a key with a wildcard cannot be "
-				    "judged; name each key");
 	if (strlen(d->value) > SYSCTL_VALUE_MAX ||
 	    strpbrk(d->value, "\n\r"))
 		return plan_bad_key(p, d, "the value is too long or has more "
 				    "than one line");
-	if (earlier_twin(p->want, i, path) != SIZE_MAX)
+	if (sysctl_want_key(p->want, i, path) != SYSCTL_NOT_WANTED)
 		return plan_bad_key(p, d, "is written twice in the spec, in "
 				    "two spellings; remove one");
 	value = strdup(d->value);
@@ -301,16 +392,16 @@ static int plan_wanted(struct plan *p, size_t i)
 	r = subject_init(&s, d->key, path, value, d->optional);
 	if (r < 0)
 		return plan_bad_key(p, d, "the key is too long");
+	if (d->exclude)
+		return plan_exclude(p, &s);
+	if (sysctl_is_glob(path))
+		return plan_glob(p, &s, i);
 	k = sysctl_seen_find(p->seen, path);
 	if (!k)
 		k = &nothing;
 	r = plan_live(p, &s, k);
-	return r < 0 ? r : plan_persisted(p, &s, k);
-}
-
-static bool is_wanted(const struct desired *want, const char *path)
-{
-	return earlier_twin(want, want->n_sysctls, path) != SIZE_MAX;
+	return r < 0 ? r : plan_persisted(p, &s, SYSCTL_NOT_WANTED,
+					  is_refused(&s, k));
 }
 
 /* Our record of a key that left the spec (SY-06). */
@@ -367,13 +458,14 @@ int sysctl_plan(const struct desired *want, const void *seen_,
 	for (i = 0; i < want->n_sysctls && r >= 0; i++)
 		r = plan_wanted(&p, i);
 	for (i = 0; i < seen->n && r >= 0; i++)
-		if (seen->v[i].before && !is_wanted(want, seen->v[i].path))
+		if (seen->v[i].before && !sysctl_wants(want, seen->v[i].path))
 			r = plan_restore(&p, &seen->v[i]);
 	for (i = 0; i < seen->lines.n && r >= 0; i++) {
 		const struct sysctl_line *l = &seen->lines.v[i];
 
 		if (strcmp(l->file, SYSCTL_OWN_FILE) == 0 &&
-		    !is_wanted(want, l->path))
+		    sysctl_want_key(want, want->n_sysctls, l->path) ==
+			    SYSCTL_NOT_WANTED)
 			r = plan_leftover(&p, l);
 	}
 	return r < 0 ? fault_errno(f, r, "sysctl", "cannot be planned") : 0;
@@ -399,10 +491,14 @@ int sysctl_render(const struct desired *want, const struct strlist *without,
 		if (!value)
 			return -ENOMEM;
 		if (sysctl_key_path(d->key, path, sizeof(path)) < 0 ||
-		    sysctl_is_glob(path) || strlen(value) > SYSCTL_VALUE_MAX ||
+		    strlen(value) > SYSCTL_VALUE_MAX ||
 		    strpbrk(value, "\n\r") || strlist_has(without, path) ||
-		    earlier_twin(want, i, path) != SIZE_MAX)
+		    sysctl_want_key(want, i, path) != SYSCTL_NOT_WANTED)
 			continue;
+		if (d->exclude) {
+			(void)fprintf(out, "-%s\n", path);
+			continue;
+		}
 		sysctl_fold(value);
 		/* "-": an absent optional key must not fail the boot. */
 		(void)fprintf(out, "%s%s = %s\n", d->optional ? "-" : "",

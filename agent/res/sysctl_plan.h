@@ -3,12 +3,14 @@
  *
  * Pure: no file is read here. Two items per key, judged apart (SY-01): the
  * live value under the key as the spec wrote it, the persisted one under
- * the same text with " (persisted)" behind it.
+ * the same text with " (persisted)" behind it. A wildcard has both, too; of
+ * the keys that it stands for only those that are not right have an item.
  */
 #pragma once
 
 #include "agent/res/resource.h"
 #include "agent/res/sysctl_files.h"
+#include "agent/res/sysctl_glob.h"
 
 #define SYSCTL_PERSISTED " (persisted)"
 
@@ -18,6 +20,7 @@ struct sysctl_seen_key {
 	bool read_only;		/* no write bit on the file */
 	bool no_link;		/* ENOENT, as its network link is not there */
 	char *value;		/* folded; "" when not read */
+	size_t glob;		/* the wildcard it is there for, or NOT_WANTED */
 	bool asked;		/* a unit of ours is at it */
 	/* The last refusal by the kernel of exactly this value, or 0. */
 	int refused;

@@ -153,6 +153,42 @@ not_ok "sy06: and no line of ours" \
 	on grep -q ip_default_ttl /etc/sysctl.d/90-garboard.conf
 like "$(converge --only sysctl)" ' 0 changed' "sy06: once"
 
+# ---- wildcards: what systemd-sysctl makes of our file is what we made ----
+
+spec <<'X'
+  sysctl:
+    net.ipv4.conf.*.rp_filter: 2
+    net.ipv4.conf.all.rp_filter: {exclude: true}
+    net.ipv4.conf.v0/100.rp_filter: 1
+X
+rp() { on sh -c 'cd /proc/sys/net/ipv4/conf; cat all/rp_filter lo/rp_filter \
+	eth0/rp_filter v0.100/rp_filter v1/rp_filter | xargs'; }
+reset() { on sh -c 'for f in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 >$f; done'; }
+converge --only sysctl >"$tmp/out"
+like "$(cat "$tmp/out")" '^pending .*v0/100.*when the link comes' \
+	"sy03: a key of a link that is not there waits for it"
+on ip link add v0.100 type veth peer name v1
+reset
+converge --only sysctl >"$tmp/out"
+is "$(rp)" "0 2 2 1 2" \
+	"sy03: a wildcard is for every link, but for what is named or excluded"
+like "$(converge --only sysctl)" ' 0 changed' "sy03: a second run changes nothing"
+reset
+on /lib/systemd/systemd-sysctl --prefix=/net/ipv4/conf
+is "$(rp)" "0 2 2 1 2" "sy03: the next boot does the same"
+on sh -c 'echo "net.ipv4.conf.e*.rp_filter = 1" >/etc/sysctl.d/99-zz.conf'
+like "$(converge --only sysctl)" '99-zz.conf:1 sets net/ipv4/conf/eth0/rp_filter to 1' \
+	"sy03: another wildcard that wins for one link is named"
+on /lib/systemd/systemd-sysctl --prefix=/net/ipv4/conf
+is "$(rp)" "0 2 1 1 2" "sy03: as it does"
+on sh -c 'rm /etc/sysctl.d/99-zz.conf; ip link del v0.100'
+spec <<'X'
+  sysctl: {net.ipv4.conf.lo.arp_ignore: 1}
+X
+converge --only sysctl >"$tmp/out"
+is "$(on cat /proc/sys/net/ipv4/conf/lo/rp_filter)" 0 \
+	"sy06: without the wildcard the value of before us is back"
+
 # ---- keys that the agent may not set: a unit of our own does ----
 
 "$lab" cp server-1 "$here/../../units/garboard-sysctl@.service" \

@@ -326,6 +326,123 @@ static void sy03_keys_of_links(void **state)
 	run_close(&run);
 }
 
+/* Which line decides about a key at boot, wildcards included. */
+static void sy03_wildcards_of_files(void **state)
+{
+	static const struct {
+		const char *path, *file, *value;	/* NULL: none */
+	} t[] = {
+		{ "net/ipv4/conf/eth0/rp_filter", "/etc/sysctl.d/60-e.conf",
+		  "1" },
+		{ "net/ipv4/conf/lo/rp_filter", "/etc/sysctl.d/50-d.conf",
+		  "2" },
+		{ "net/ipv4/conf/hub0/rp_filter", "/etc/sysctl.d/10-a.conf",
+		  "0" },
+		{ "net/ipv4/conf/all/rp_filter", "/etc/sysctl.d/70-x.conf",
+		  NULL },
+		{ "net/ipv4/conf/lo/arp_ignore", NULL, NULL },
+		{ "net/ipv4/neigh/lo/gc_stale_time", "/etc/sysctl.d/70-x.conf",
+		  "6" },
+	};
+	struct sysctl_lines lines = SYSCTL_LINES_INIT;
+	size_t i;
+
+	(void)state;
+	put("/etc/sysctl.d/10-a.conf", "net.ipv4.conf.hub0.rp_filter = 0\n"
+	    "net.ipv4.neigh.*.gc_stale_time = 5\n");
+	put("/etc/sysctl.d/50-d.conf", "net.ipv4.conf.*.rp_filter = 2\n"
+	    "net.ipv4.neigh.l*.gc_stale_time = 7\n");
+	put("/etc/sysctl.d/60-e.conf", "net.ipv4.conf.e*.rp_filter = 1\n");
+	/* The same again keeps the place of the first; another value moves. */
+	put("/etc/sysctl.d/70-x.conf", "net/ipv4/conf/*/rp_filter = 2\n"
+	    "-net.ipv4.conf.all.rp_filter\n"
+	    "net.ipv4.neigh.*.gc_stale_time = 6\n");
+	assert_int_equal(sysctl_lines_read(scratch, &lines, NULL), 0);
+	for (i = 0; i < N(t); i++) {
+		const struct sysctl_line *l =
+			sysctl_lines_boot(&lines, t[i].path);
+
+		assert_int_equal(l != NULL, t[i].file != NULL);
+		if (!l)
+			continue;
+		assert_string_equal(l->file, t[i].file);
+		assert_int_equal(l->value != NULL, t[i].value != NULL);
+		if (l->value)
+			assert_string_equal(l->value, t[i].value);
+	}
+	sysctl_lines_done(&lines);
+}
+
+#define RP(link) "/proc/sys/net/ipv4/conf/" link "/rp_filter"
+#define RP_KEY(link) "net/ipv4/conf/" link "/rp_filter"
+
+static void sy03_wildcard_and_new_link(void **state)
+{
+	static const char glob[] = "net.ipv4.conf.*.rp_filter";
+	static const char kept[] = "net.ipv4.conf.*.rp_filter (persisted)";
+	struct run run;
+
+	(void)state;
+	put(RP("all"), "0\n");
+	put(RP("lo"), "0\n");
+	put(RP("hub0"), "0\n");
+	put(RP("eth0"), "2\n");
+	run_open(&run, &resource_sysctl);
+	wanted(&run, glob, "2", false);
+	wanted(&run, "net.ipv4.conf.hub0.rp_filter", "1", false);
+	wanted(&run, "net.ipv4.conf.all.rp_filter", "", false);
+	run.want->sysctls[2].exclude = true;
+	look(&run);
+	assert_int_equal(state_of(&run, glob), ITEM_DRIFTED);
+	assert_string_equal(item_list_find(&run.items, glob)->have,
+			    "1 of 2 keys");
+	assert_int_equal(state_of(&run, RP_KEY("lo")), ITEM_DRIFTED);
+	assert_null(item_list_find(&run.items, RP_KEY("eth0")));
+	assert_int_equal(apply(&run), 0);
+	assert_string_equal(get(RP("lo")), "2\n");
+	assert_string_equal(get(RP("hub0")), "1\n");
+	assert_string_equal(get(RP("all")), "0\n");
+	assert_non_null(strstr(get(SYSCTL_OWN_FILE),
+			       "\nnet/ipv4/conf/*/rp_filter = 2\n"
+			       "net/ipv4/conf/hub0/rp_filter = 1\n"
+			       "-net/ipv4/conf/all/rp_filter\n"));
+	look(&run);
+	assert_int_equal(run.changes.n, 0);
+	assert_int_equal(item_list_worst(&run.items), ITEM_IN_SYNC);
+
+	put(RP("veth1"), "0\n");
+	look(&run);
+	assert_int_equal(run.changes.n, 1);
+	assert_int_equal(apply(&run), 0);
+	assert_string_equal(get(RP("veth1")), "2\n");
+	look(&run);
+	assert_int_equal(run.changes.n, 0);
+	/* It goes, and its record with it; what was before us on lo stays. */
+	assert_int_equal(unlink(scratch_path(RP("veth1"))), 0);
+	look(&run);
+	assert_int_equal(run.changes.n, 0);
+	assert_int_equal(item_list_worst(&run.items), ITEM_IN_SYNC);
+
+	put("/etc/sysctl.d/99-zz.conf", "\nnet.ipv4.conf.l*.rp_filter = 1\n");
+	look(&run);
+	assert_int_equal(state_of(&run, kept), ITEM_BLOCKED);
+	assert_non_null(strstr(reason_of(&run, kept), "99-zz.conf:2 sets "
+			       RP_KEY("lo") " to 1"));
+	put("/etc/sysctl.d/99-zz.conf", "-net.ipv4.conf.eth0.rp_filter\n");
+	look(&run);
+	assert_non_null(strstr(reason_of(&run, kept), "99-zz.conf:1 takes "
+			       RP_KEY("eth0") " out of all"));
+	assert_int_equal(unlink(scratch_path("/etc/sysctl.d/99-zz.conf")), 0);
+
+	/* SY-06 for a wildcard. */
+	run.want->sysctls[0].exclude = true;
+	look(&run);
+	assert_string_equal(change_list_find(&run.changes,
+					     RP_KEY("lo"))->want, "0");
+	assert_null(change_list_find(&run.changes, RP_KEY("eth0")));
+	run_close(&run);
+}
+
 /* Debian 12 has the old file by a link, and that sorts last. */
 static void sy03_sysctl_conf_by_its_link(void **state)
 {
@@ -357,17 +474,17 @@ static void bad_keys_block_only_themselves(void **state)
 	put("/proc/sys/kernel/a", "1\n");
 	run_open(&run, &resource_sysctl);
 	wanted(&run, "../../etc/passwd", "1", false);
-	wanted(&run, "net.ipv4.conf.*.rp_filter", "1", false);
+	wanted(&run, "net.ipv4.conf.*.no_such", "1", false);
 	wanted(&run, "kernel.a", "2", false);
 	wanted(&run, "kernel/a", "3", false);
 	wanted(&run, "kernel.lines", "1\nkernel.b = 2", false);
 	look(&run);
 	assert_int_equal(state_of(&run, "../../etc/passwd"), ITEM_BLOCKED);
-	assert_int_equal(state_of(&run, "net.ipv4.conf.*.rp_filter"),
+	assert_int_equal(state_of(&run, "net.ipv4.conf.*.no_such"),
 			 ITEM_BLOCKED);
 	assert_int_equal(state_of(&run, "kernel/a"), ITEM_BLOCKED);
 	assert_int_equal(state_of(&run, "kernel.lines"), ITEM_BLOCKED);
-	assert_int_equal(run.changes.n, 2);
+	assert_int_equal(run.changes.n, 3);
 	assert_int_equal(apply(&run), 0);
 	assert_string_equal(get("/proc/sys/kernel/a"), "2\n");
 	assert_null(strstr(get(SYSCTL_OWN_FILE), "kernel.b"));
@@ -490,6 +607,8 @@ int main(void)
 		T(sy06_removed_from_the_spec),
 		T(modules_and_optional_keys),
 		T(sy03_keys_of_links),
+		T(sy03_wildcards_of_files),
+		T(sy03_wildcard_and_new_link),
 		T(sy03_sysctl_conf_by_its_link),
 		T(bad_keys_block_only_themselves),
 		T(refused_by_the_kernel),
