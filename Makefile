@@ -67,9 +67,9 @@ COORD := addon ask bringup cluster cni cni_manifest desire egress egress_policy 
 	steps/cilium steps/verify steps/registry
 # the server part and the command line
 COORD += store store_schema store_nodes store_enroll store_log journal signer leaf \
-	conn fleet session dispatch enroll enroll_rules stream server serve \
+	conn fleet session dispatch enroll enroll_rules machine ssh stream server serve \
 	json_bytes control control_ops control_client control_calls control_spawn \
-	$(addprefix cli/,options target output verbs init serve spec enroll bundle \
+	$(addprefix cli/,options target output verbs init serve spec enroll enroll_ssh bundle \
 	version node node_json status up kubeconfig)
 PROGRAMS := garboard-agent garboard-agentd garboard-link garboard-lockdown garboard
 

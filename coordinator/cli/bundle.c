@@ -8,13 +8,13 @@
 #include "common/file.h"
 #include "common/ip.h"
 #include "common/parse.h"
+#include "coordinator/cli/bundle.h"
 #include "coordinator/cli/verbs.h"
 #include "coordinator/control_client.h"
 #include "coordinator/signer.h"
 #include "proto/keys.h"
 #include "spec/spec.h"
 
-#define BUNDLE_MAX 4096
 #define TOKEN_LIFE (UINT64_C(30) * 86400 * USEC_PER_SEC)
 
 const struct cli_option enroll_bundle_options[] = {
@@ -28,13 +28,7 @@ const struct cli_option enroll_bundle_options[] = {
 	{ NULL, 0, NULL, NULL },
 };
 
-struct text {
-	char buf[BUNDLE_MAX];
-	size_t n;
-	bool full;
-};
-
-static void add(struct text *t, const char *key, const char *value)
+static void add(struct bundle_text *t, const char *key, const char *value)
 {
 	int n = snprintf(t->buf + t->n, sizeof(t->buf) - t->n, "%s %s\n", key,
 			 value);
@@ -45,7 +39,7 @@ static void add(struct text *t, const char *key, const char *value)
 		t->n += (size_t)n;
 }
 
-static int add_address(struct text *t, const char *value, struct fault *f)
+static int add_address(struct bundle_text *t, const char *value, struct fault *f)
 {
 	struct ip_endpoint e;
 
@@ -59,7 +53,7 @@ static int add_address(struct text *t, const char *value, struct fault *f)
 
 /* Given, else of the spec, else recorded. The count, or negative. */
 static int add_addresses(const struct cli *cli, struct control *c,
-			 struct text *t, struct fault *f)
+			 struct bundle_text *t, struct fault *f)
 {
 	_cleanup_free_ char *recorded = NULL;
 	char buf[IP_TEXT_MAX], *at, *save = NULL;
@@ -90,22 +84,16 @@ static int add_addresses(const struct cli *cli, struct control *c,
 	return r < 0 ? r : n;
 }
 
-static int add_token(const struct cli *cli, struct control *c, struct text *t,
-		     struct fault *f)
+static int add_token(const struct bundle_token *token, struct control *c,
+		     struct bundle_text *t, struct fault *f)
 {
-	const char *node = cli_value(cli, "node");
-	const char *life = cli_value(cli, "life");
-	usec duration = TOKEN_LIFE;
 	json_t *reply = NULL;
 	int r;
 
-	if (life && cli_duration(life, &duration) < 0)
-		return fault_set(f, -EINVAL, life,
-				 "is no time, such as 24h or 30d");
 	r = cli_ask(c,
 		    json_pack("{ss ss si sI}", "op", "token", "node",
-			      node ? node : "", "count", 1, "life",
-			      (json_int_t)duration),
+			      token->node ? token->node : "", "count", 1,
+			      "life", (json_int_t)token->life),
 		    &reply, f);
 	if (r < 0)
 		return r;
@@ -116,12 +104,15 @@ static int add_token(const struct cli *cli, struct control *c, struct text *t,
 	return 0;
 }
 
-static int compose(const struct cli *cli, const struct signer *s,
-		   struct control *c, struct text *t, struct fault *f)
+int bundle_compose(const struct cli *cli, const struct signer *s,
+		   struct control *c, const struct bundle_token *token,
+		   struct bundle_text *t, struct fault *f)
 {
 	char hex[65];
 	int r;
 
+	t->n = 0;
+	t->full = false;
 	add(t, "format", "garboard-bundle-1");
 	format_hex(signer_cluster_id(s), 16, hex);
 	add(t, "cluster-id", hex);
@@ -135,13 +126,13 @@ static int compose(const struct cli *cli, const struct signer *s,
 		return fault_set(f, -EINVAL, "bundle",
 				 "where do nodes dial? give -f FILE or "
 				 "--address ADDR:PORT");
-	r = cli_value(cli, "token") ? add_token(cli, c, t, f) : 0;
+	r = token ? add_token(token, c, t, f) : 0;
 	if (r == 0 && t->full)
 		r = fault_set(f, -E2BIG, "bundle", "too many addresses");
 	return r;
 }
 
-static int write_bundle(const char *dir, const struct text *t, const char *ca,
+static int write_bundle(const char *dir, const struct bundle_text *t, const char *ca,
 			struct fault *f)
 {
 	char path[CLI_PATH_MAX];
@@ -164,13 +155,18 @@ int verb_enroll_bundle(struct cli *cli, struct fault *f)
 	struct control *c CLEANUP(control_freep) = NULL;
 	struct signer *s CLEANUP(signer_freep) = NULL;
 	const char *dir = cli_value(cli, "output");
-	struct text t = { .n = 0 };
+	struct bundle_token token = { cli_value(cli, "node"), TOKEN_LIFE };
+	const char *life = cli_value(cli, "life");
+	bool wanted = cli_value(cli, "token") != NULL;
+	struct bundle_text t;
 	int r;
 
 	if (!dir)
 		return cli_usage("enroll bundle needs -o DIR");
-	if (cli_value(cli, "node") && !cli_value(cli, "token"))
+	if (token.node && !wanted)
 		return cli_usage("--node goes with --token");
+	if (life && cli_duration(life, &token.life) < 0)
+		return cli_usage("--life %s: such as 24h or 30d", life);
 	if (cli->check) {
 		(void)printf("would write %s/bundle and %s/ca.pem\n", dir,
 			     dir);
@@ -179,7 +175,7 @@ int verb_enroll_bundle(struct cli *cli, struct fault *f)
 	if ((r = signer_open(cli->state_dir, &s, f)) < 0 ||
 	    (r = cli_control(cli, &c, f)) < 0)
 		return r;
-	r = compose(cli, s, c, &t, f);
+	r = bundle_compose(cli, s, c, wanted ? &token : NULL, &t, f);
 	if (r == 0)
 		r = write_bundle(dir, &t, signer_ca_pem(s), f);
 	key_wipe(t.buf, sizeof(t.buf));
@@ -188,6 +184,6 @@ int verb_enroll_bundle(struct cli *cli, struct fault *f)
 	(void)printf("%s: put it into the image as /etc/garboard/bundle, "
 		     "owned by root%s\n",
 		     dir,
-		     cli_value(cli, "token") ? "; its token works once" : "");
+		     wanted ? "; its token works once" : "");
 	return CLI_DONE;
 }

@@ -34,6 +34,8 @@ const struct cli_verb cli_verbs[] = {
 	  "bring an older spec to this version", verb_spec_migrate },
 	{ "enroll", "bundle", NULL, 0, 0, EITHER, enroll_bundle_options,
 	  "write the directory that an image needs", verb_enroll_bundle },
+	{ "enroll", "ssh", "[USER@]HOST", 1, 1, EITHER, enroll_ssh_options,
+	  "make an existing machine a node, over ssh", verb_enroll_ssh },
 	{ "enroll", "token", NULL, 0, 0, EITHER, enroll_token_options,
 	  "make one-time enrolment tokens", verb_enroll_token },
 	{ "enroll", "list", NULL, 0, 0, EITHER, NULL,
