@@ -53,7 +53,7 @@ AGENT += confdirs kept ours rootpath stamps wake res/sysctl res/sysctl_files res
 	res/timezone res/timezone_plan res/timezone_read \
 	res/iscsid res/iscsid_plan res/iscsid_read res/swap res/swap_plan res/swap_read unitname
 # netlink, kill-switch, routing
-AGENT += nl/conntrack nl/nl_notify nl/nl_reply nl/nl_sock nl/rtnl nl/rtnl_lookup nl/rtnl_msg nl/rtnl_text explain/explain explain/fib explain/filter explain/look explain/packet
+AGENT += nl/conntrack nl/nl_notify nl/nl_reply nl/nl_sock nl/rtnl nl/rtnl_index nl/rtnl_lookup nl/rtnl_msg nl/rtnl_text explain/explain explain/fib explain/filter explain/look explain/packet
 AGENT += bus/bus bus/systemd1 bus/systemd1_unit bus/timedate1
 AGENT += nl/nft nl/nft_batch nl/nft_diff nl/nft_expr nl/nft_model nl/nft_msg \
 	armed armed_text lockdown_file lockdown_keep trial res/killswitch res/killswitch_plan \

@@ -335,8 +335,8 @@ static void remember_marks(struct unit *u)
 	for (i = 0; i < u->items.n; i++) {
 		const struct item *it = &u->items.v[i];
 
-		if (change_list_find(&u->plan, it->key) &&
-		    (it->state == ITEM_BLOCKED || it->state == ITEM_PENDING))
+		if ((it->state == ITEM_BLOCKED || it->state == ITEM_PENDING) &&
+		    change_list_find(&u->plan, it->key))
 			(void)item_list_add(&u->marks, it->key, it->state,
 					    "", "", it->reason);
 	}

@@ -12,6 +12,7 @@
 
 #include "agent/nl/nl_notify.h"
 #include "agent/res/routing_plan.h"
+#include "common/cleanup.h"
 #include "agent/rootpath.h"
 #include "agent/wake.h"
 #include "common/file.h"
@@ -349,10 +350,29 @@ static void mark_failed(struct item_list *items, const char *key, int err,
 			    ITEM_PENDING : ITEM_BLOCKED;
 }
 
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The keys of the changes, sorted: there may be thousands. NULL: -ENOMEM. */
+static const char **sorted_keys(const struct change_list *changes)
+{
+	const char **keys = calloc(changes->n + 1, sizeof(*keys));
+	size_t i;
+
+	for (i = 0; keys && i < changes->n; i++)
+		keys[i] = changes->v[i].key;
+	if (keys)
+		qsort(keys, changes->n, sizeof(*keys), by_text);
+	return keys;
+}
+
 static int routing_apply(void *state, const struct desired *want,
 			 const void *seen, const struct change_list *changes,
 			 struct item_list *items, struct fault *f)
 {
+	_cleanup_free_ const char **keys = sorted_keys(changes);
 	struct routing *t = state;
 	struct routing_steps steps;
 	int first = 0, r;
@@ -361,14 +381,16 @@ static int routing_apply(void *state, const struct desired *want,
 	r = open_socket(t, f);
 	if (r < 0)
 		return r;
-	r = routing_steps(want, seen, &steps);
+	r = keys ? routing_steps(want, seen, &steps) : -ENOMEM;
 	if (r < 0)
 		return fault_errno(f, r, "routing", "apply");
 	for (i = 0; i < steps.n; i++) {
 		struct routing_step *s = &steps.v[i];
+		const char *key = s->key;
 		struct fault own = FAULT_INIT;
 
-		if (s->in_sync || !change_list_find(changes, s->key))
+		if (s->in_sync ||
+		    !bsearch(&key, keys, changes->n, sizeof(*keys), by_text))
 			continue;
 		r = apply_step(t, &steps, s, &own);
 		if (r == 0)

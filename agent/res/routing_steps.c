@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "agent/nl/rtnl_index.h"
 #include "agent/res/routing_plan.h"
 #include "common/put.h"
 
@@ -15,6 +16,7 @@
 struct list {
 	const struct routing_seen *seen;
 	struct routing_steps *steps;
+	struct rtnl_index ours, wanted;		/* routes */
 	int err;
 };
 
@@ -100,38 +102,6 @@ static void rule_step(struct list *l, enum change_op op, bool in_sync,
 	(void)put_text(at, end, rtnl_rule_format(rule, text));
 }
 
-static const struct rtnl_route *find_route(const struct rtnl_routes *list,
-					   const struct rtnl_route *route)
-{
-	size_t i;
-
-	for (i = 0; i < list->n; i++)
-		if (rtnl_route_equal(&list->v[i], route))
-			return &list->v[i];
-	return NULL;
-}
-
-/* Where the kernel takes one route only: same prefix, table and metric. */
-static bool same_place(const struct rtnl_route *a, const struct rtnl_route *b)
-{
-	return a->table == b->table && a->metric == b->metric &&
-	       a->dst.addr.family == b->dst.addr.family &&
-	       a->dst.len == b->dst.len &&
-	       (a->dst.len == 0 ||
-		ip_addr_cmp(&a->dst.addr, &b->dst.addr) == 0);
-}
-
-static const struct rtnl_route *find_place(const struct rtnl_routes *list,
-					   const struct rtnl_route *route)
-{
-	size_t i;
-
-	for (i = 0; i < list->n; i++)
-		if (same_place(&list->v[i], route))
-			return &list->v[i];
-	return NULL;
-}
-
 static const struct rtnl_rule *find_rule(const struct rtnl_rules *list,
 					 const struct rtnl_rule *rule)
 {
@@ -150,11 +120,11 @@ static void wanted_routes(struct list *l, const struct routing_want *want)
 	for (i = 0; i < want->routes.n; i++) {
 		const struct rtnl_route *w = &want->routes.v[i], *old;
 
-		if (find_route(&l->seen->ours, w)) {
+		if (rtnl_index_find(&l->ours, w)) {
 			route_step(l, CHANGE_SET, true, w);
 			continue;
 		}
-		old = find_place(&l->seen->ours, w);
+		old = rtnl_index_place(&l->ours, w);
 		route_step(l, old ? CHANGE_SET : CHANGE_ADD, false, w);
 		if (old && l->err == 0) {
 			l->steps->v[l->steps->n - 1].replaces = true;
@@ -186,7 +156,7 @@ static void unwanted_rules(struct list *l, const struct routing_want *want)
 	}
 }
 
-static void unwanted_routes(struct list *l, const struct routing_want *want)
+static void unwanted_routes(struct list *l)
 {
 	size_t i;
 
@@ -194,8 +164,7 @@ static void unwanted_routes(struct list *l, const struct routing_want *want)
 		const struct rtnl_route *r = &l->seen->ours.v[i];
 
 		/* One in the place of a wanted one goes with its step. */
-		if (!find_route(&want->routes, r) &&
-		    !find_place(&want->routes, r))
+		if (!rtnl_index_place(&l->wanted, r))
 			route_step(l, CHANGE_REMOVE, false, r);
 	}
 }
@@ -303,10 +272,24 @@ void routing_steps_done(struct routing_steps *s)
 	armed_done(&s->next);
 }
 
+static void all_steps(struct list *l, const struct routing_want *want)
+{
+	kernel_rules(l);
+	record_step(l);
+	networkd_step(l);
+	wanted_routes(l, want);
+	wanted_rules(l, want);
+	/* What cannot be known to be superfluous is not removed. */
+	if (!l->seen->armed_fault.err && !l->seen->record_fault.err) {
+		unwanted_rules(l, want);
+		unwanted_routes(l);
+	}
+}
+
 static int make_steps(const struct routing_seen *seen,
 		      struct routing_steps *steps)
 {
-	struct list l = { seen, steps, 0 };
+	struct list l = { .seen = seen, .steps = steps };
 	struct routing_want want = { 0 };
 	int r;
 
@@ -315,20 +298,16 @@ static int make_steps(const struct routing_seen *seen,
 	if (r == 0)
 		r = routing_want(&steps->next.d->egress, seen,
 				 &steps->record, &want);
-	if (r < 0)
-		return r;
-	kernel_rules(&l);
-	record_step(&l);
-	networkd_step(&l);
-	wanted_routes(&l, &want);
-	wanted_rules(&l, &want);
-	/* What cannot be known to be superfluous is not removed. */
-	if (!seen->armed_fault.err && !seen->record_fault.err) {
-		unwanted_rules(&l, &want);
-		unwanted_routes(&l, &want);
-	}
+	if (r == 0)
+		r = rtnl_index_make(&seen->ours, &l.ours);
+	if (r == 0)
+		r = rtnl_index_make(&want.routes, &l.wanted);
+	if (r == 0)
+		all_steps(&l, &want);
+	rtnl_index_done(&l.ours);
+	rtnl_index_done(&l.wanted);
 	routing_want_done(&want);
-	return l.err;
+	return r < 0 ? r : l.err;
 }
 
 int routing_steps(const struct desired *want, const struct routing_seen *seen,

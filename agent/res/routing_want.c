@@ -7,8 +7,11 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "agent/nl/rtnl_index.h"
+
 /* The last but one metric: the last resort, behind every other route. */
 #define METRIC_LAST_RESORT (UINT32_MAX - 1)
+#define ROOM_MIN 16
 #define METRIC 1024	/* what IPv6 itself takes when none is given */
 
 /* Priorities from the tunnel's on: its address, sources, marks. */
@@ -95,28 +98,54 @@ int routing_next_record(const struct routing_seen *seen,
 
 /* ---- routes ---- */
 
+/* Room for 16, 32, 64, ... */
+static void *list_room(struct build *b, void *v, size_t n, size_t size)
+{
+	if (n >= RTNL_LIST_MAX)
+		b->err = -E2BIG;
+	if (b->err < 0)
+		return NULL;
+	if (n != 0 && (n < ROOM_MIN || (n & (n - 1)) != 0))
+		return v;
+	v = reallocarray(v, n ? 2 * n : ROOM_MIN, size);
+	if (!v)
+		b->err = -ENOMEM;
+	return v;
+}
+
 static void add_route(struct build *b, const struct rtnl_route *route)
 {
 	struct rtnl_routes *l = &b->want->routes;
-	struct rtnl_route *v;
-	size_t i;
+	struct rtnl_route *v = list_room(b, l->v, l->n, sizeof(*v));
 
-	if (b->err < 0)
+	if (!v)
 		return;
-	for (i = 0; i < l->n; i++)
-		if (rtnl_route_equal(&l->v[i], route))
-			return;		/* two classes, one tunnel */
-	if (l->n >= RTNL_LIST_MAX) {
-		b->err = -E2BIG;
-		return;
-	}
-	v = reallocarray(l->v, l->n + 1, sizeof(*v));
-	if (!v) {
-		b->err = -ENOMEM;
-		return;
-	}
 	l->v = v;
 	v[l->n++] = *route;
+}
+
+/* Two classes of one tunnel want the same ones. */
+static int drop_doubles(struct rtnl_routes *l)
+{
+	struct rtnl_index x;
+	size_t i, n = 0;
+	bool *once;
+	int r = rtnl_index_make(l, &x);
+
+	if (r < 0)
+		return r;
+	once = calloc(l->n + 1, sizeof(*once));
+	for (i = 0; once && i < l->n; i++)
+		once[i] = rtnl_index_find(&x, &l->v[i]) == &l->v[i];
+	rtnl_index_done(&x);
+	if (!once)
+		return -ENOMEM;
+	for (i = 0; i < l->n; i++)
+		if (once[i])
+			l->v[n++] = l->v[i];
+	l->n = n;
+	free(once);
+	return 0;
 }
 
 static struct rtnl_route route_to(const struct build *b,
@@ -235,20 +264,12 @@ static void add_rule(struct build *b, const struct rtnl_rule *rule)
 	struct rtnl_rule *v;
 	size_t i;
 
-	if (b->err < 0)
-		return;
 	for (i = 0; i < l->n; i++)
 		if (rtnl_rule_equal(&l->v[i], rule))
 			return;
-	if (l->n >= RTNL_LIST_MAX) {
-		b->err = -E2BIG;
+	v = list_room(b, l->v, l->n, sizeof(*v));
+	if (!v)
 		return;
-	}
-	v = reallocarray(l->v, l->n + 1, sizeof(*v));
-	if (!v) {
-		b->err = -ENOMEM;
-		return;
-	}
 	l->v = v;
 	v[l->n++] = *rule;
 }
@@ -352,6 +373,8 @@ int routing_want(const struct desired_egress *egress,
 		add_routes(&b, AF_INET6);
 		add_rules(&b, AF_INET6);
 	}
+	if (b.err == 0)
+		b.err = drop_doubles(&want.routes);
 	if (b.err < 0) {
 		routing_want_done(&want);
 		return b.err;

@@ -9,8 +9,8 @@
  * Prints "NAME min median p99 max" in microseconds for "rule" (of routing),
  * "rules" (of a chain of our table, which is replaced) and "table" (whole),
  * each also "bare": by a program that does nothing but put the object back
- * (repair_bare.h); "flushes CPU" (percent of one core while the table was
- * deleted 100 times in 2 s); and "replace": 2,000 prefixes, committed.
+ * (repair_bare.h); and "flushes CPU": percent of one core while the table
+ * was deleted 100 times in 2 s.
  *
  * Tables are plain here, as before Linux 6.9: owned ones cannot be deleted.
  */
@@ -46,8 +46,6 @@
 #define REST_MS 10		/* between two of them: the agent sleeps again */
 #define FLUSHES 100
 #define FLUSH_EVERY_MS 20
-#define PREFIXES 2000
-#define REPLACES 50
 
 static double now_us(void)
 {
@@ -325,22 +323,6 @@ static double flushes(pid_t pid, struct nl_sock *s)
 	return (cpu_us(pid) - cpu) / (now_us() - begin) * 100;
 }
 
-static int more_prefixes(struct desired *want)
-{
-	struct ip_prefix p;
-	char text[64];
-	int i, r = 0;
-
-	for (i = 0; i < PREFIXES && r == 0; i++) {
-		(void)snprintf(text, sizeof(text), "100.%d.%d.0/25",
-			       64 + i / 256, i % 256);
-		r = ip_prefix_parse(text, &p);
-		if (r == 0)
-			r = prefix_list_add(&want->egress.local, &p);
-	}
-	return r;
-}
-
 static int put_table(const struct nft_table *table, struct nl_sock *s)
 {
 	struct nft_batch b;
@@ -352,26 +334,6 @@ static int put_table(const struct nft_table *table, struct nl_sock *s)
 	nft_batch_fill_table(&b, table);
 	r = nft_batch_commit(&b, s, NULL);
 	nft_batch_done(&b);
-	return r;
-}
-
-static int replace(struct desired *want, struct nl_sock *s)
-{
-	double t[REPLACES];
-	int i, r = more_prefixes(want);
-
-	for (i = 0; i < REPLACES && r == 0; i++) {
-		double begin = now_us();
-		struct nft_table table = { 0 };
-
-		r = killswitch_table(&want->egress, NULL, &table);
-		if (r == 0)
-			r = put_table(&table, s);
-		nft_table_done(&table);
-		t[i] = now_us() - begin;
-	}
-	if (r == 0)
-		tell("replace", t, REPLACES);
 	return r;
 }
 
@@ -454,9 +416,7 @@ static int all(struct bench *b)
 				   NULL);
 	if (r == 0)
 		r = ours(b);
-	if (r == 0)
-		r = bare(b);
-	return r < 0 ? r : replace(b->want, b->nft);
+	return r < 0 ? r : bare(b);
 }
 
 int main(int argc, char **argv)

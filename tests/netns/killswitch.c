@@ -515,19 +515,39 @@ static void perturb_chain(struct fixture *x, struct nl_sock *s,
 	*c = keep;
 }
 
+/* Each end of a range by one address; of a single one, both at once. */
+static void perturb_range(struct fixture *x, struct nl_sock *s,
+			  struct nft_table *t, struct nft_set *set,
+			  struct nft_range *v, unsigned int *made)
+{
+	size_t last = set->family == AF_INET6 ? 15 : 3;
+	struct nft_range keep = *v;
+	unsigned int before = *made;
+
+	if (memcmp(v->from, v->to, last + 1) == 0) {
+		v->from[last] = v->to[last] = keep.from[last] ^ 1;
+		expect_drift(x, s, t, set->name, made);
+	} else {
+		v->from[last] |= 1;
+		expect_drift(x, s, t, set->name, made);
+		*v = keep;
+		v->to[last] &= 0xfe;
+		expect_drift(x, s, t, set->name, made);
+		assert_int_equal(*made, before + 2);
+	}
+	*v = keep;
+	assert_true(*made > before);
+}
+
 static void perturb_sets(struct fixture *x, struct nl_sock *s,
 			 struct nft_table *t, unsigned int *made)
 {
-	size_t i;
+	size_t i, k;
 
-	for (i = 0; i < t->n_sets; i++) {
-		struct nft_range keep = t->sets[i].v[0];
-
-		t->sets[i].v[0].from[3] ^= 1;
-		t->sets[i].v[0].to[3] |= 1;
-		expect_drift(x, s, t, t->sets[i].name, made);
-		t->sets[i].v[0] = keep;
-	}
+	for (i = 0; i < t->n_sets; i++)
+		for (k = 0; k < t->sets[i].n; k++)
+			perturb_range(x, s, t, &t->sets[i],
+				      &t->sets[i].v[k], made);
 }
 
 static void every_property_of_every_rule(void **state)
