@@ -51,7 +51,7 @@ AGENT += cmd cmd_disarm cmd_explain lock cmd_converge cmd_converge_go cmd_reset_
 AGENT += confdirs kept ours rootpath stamps wake res/sysctl res/sysctl_files res/sysctl_plan res/sysctl_glob res/sysctl_held res/sysctl_unit \
 	res/modules res/modules_plan res/modules_read \
 	res/timezone res/timezone_plan res/timezone_read \
-	res/iscsid res/iscsid_plan res/iscsid_read res/swap res/swap_plan res/swap_read unitname
+	res/iscsid res/iscsid_plan res/iscsid_read res/swap res/swap_plan res/swap_read unitname hardware smbios
 # netlink, kill-switch, routing
 AGENT += nl/conntrack nl/nl_notify nl/nl_reply nl/nl_sock nl/rtnl nl/rtnl_index nl/rtnl_lookup nl/rtnl_msg nl/rtnl_text explain/explain explain/fib explain/filter explain/look explain/packet
 AGENT += bus/bus bus/systemd1 bus/systemd1_unit bus/timedate1
@@ -62,7 +62,7 @@ AGENT += nl/nft nl/nft_batch nl/nft_diff nl/nft_expr nl/nft_model nl/nft_msg \
 # the early program; of the agent's archive it takes only what it calls
 AGENT += lockdown/policy lockdown/stand lockdown/tables
 LINK := agent_conn config cred dial link stream streams tls_session
-COORD := addon ask bringup cluster cni cni_manifest desire egress egress_policy founding gate k3s_server kube kube_read kubeconfig manifests members progress sequencer vip yaml_out \
+COORD := addon ask bringup memory_rule twins cluster cni cni_manifest desire egress egress_policy founding gate k3s_server kube kube_read kubeconfig manifests members progress sequencer vip yaml_out \
 	steps/preflight steps/baseline steps/founder steps/joiners steps/kubevip \
 	steps/cilium steps/verify steps/registry
 # the server part and the command line

@@ -90,6 +90,39 @@ static void print_node(const struct status_doc *d)
 				     "; carries the VIP" : "");
 }
 
+static uint64_t number(const struct status_doc *d, const char *path)
+{
+	uint64_t v = 0;
+
+	(void)parse_u64(get(d, "%s", path), UINT64_MAX, &v);
+	return v;
+}
+
+static void print_facts(const struct status_doc *d)
+{
+	uint64_t total = number(d, "facts.memory_total") >> 20;
+	uint64_t installed = number(d, "facts.memory_installed") >> 20;
+
+	if (*get(d, "facts.product") || *get(d, "facts.firmware"))
+		(void)printf("machine   %s; firmware %s\n",
+			     get(d, "facts.product"), get(d, "facts.firmware"));
+	if (installed)
+		(void)printf("memory    %" PRIu64 " of %" PRIu64
+			     " MiB addressed\n", total, installed);
+	else if (total)
+		(void)printf("memory    %" PRIu64 " MiB addressed (the "
+			     "firmware does not say how much is installed)\n",
+			     total);
+	if (number(d, "facts.disk_size"))
+		(void)printf("disk      %" PRIu64 " of %" PRIu64
+			     " MiB free below /var/lib\n",
+			     number(d, "facts.disk_free") >> 20,
+			     number(d, "facts.disk_size") >> 20);
+	(void)printf("clock     %ssynchronised\n",
+		     strcmp(get(d, "facts.clock_synchronised"), "true") == 0 ?
+			     "" : "not ");
+}
+
 static void print_resource(const struct status_doc *d, size_t i)
 {
 	char items[64];
@@ -154,6 +187,7 @@ int cmd_status(int argc, char **argv)
 		(void)fputs(text, stdout);
 	} else {
 		print_node(d);
+	print_facts(d);
 		(void)printf("health    %s - %s\n\n", get(d, "health.name"),
 			     get(d, "health.text"));
 		for (i = 0; i < status_count(d, "resources"); i++)

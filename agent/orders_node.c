@@ -8,6 +8,7 @@
 
 #include "agent/armed.h"
 #include "agent/facts.h"
+#include "agent/hardware.h"
 #include "agent/k3s.h"
 #include "agent/lease.h"
 #include "agent/neigh_probe.h"
@@ -104,6 +105,7 @@ static int fill_facts(const struct orders_env *env, struct up_facts *facts)
 					 &facts->vip_interfaces);
 	if (r == 0)
 		r = k3s_status_copy(env->k3s, &facts->k3s);
+	hardware_read(env->host->root, &facts->hardware);
 	facts->has_founding = env->state->has_founding;
 	facts->founding = env->state->founding;
 	facts->clock = clock_realtime();

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/facts.h"
+#include "agent/hardware.h"
 #include "agent/k3s.h"
 #include "common/cleanup.h"
 #include "proto/desired_wire.h"
@@ -109,6 +110,7 @@ int report_hello(const struct engine *engine, const struct node_state *state,
 	r = add_desired(engine_desired(engine), &up->hello);
 	if (r == 0)
 		r = facts_identity(root, &up->hello.identity);
+	hardware_read(root, &up->hello.hardware);
 	for (i = 0; r == 0 && desired_features[i]; i++)
 		r = strlist_add(&up->hello.features, desired_features[i]);
 	if (r < 0) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/facts.h"
+#include "agent/hardware.h"
 #include "agent/json.h"
 #include "agent/k3s.h"
 #include "agent/trial.h"
@@ -127,6 +128,23 @@ static void put_node(struct json *j, const struct status_input *in)
 		  d && facts_carries(&d->cluster.endpoint));
 }
 
+/* Observed and never set (B07, B08). */
+static void put_facts(struct json *j)
+{
+	struct hardware hw;
+
+	hardware_read("", &hw);
+	json_open(j, "facts", '{');
+	json_number(j, "memory_total", hw.memory_total);
+	json_number(j, "memory_installed", hw.memory_installed);
+	json_number(j, "disk_size", hw.disk_size);
+	json_number(j, "disk_free", hw.disk_free);
+	json_text(j, "firmware", hw.firmware);
+	json_text(j, "product", hw.product);
+	json_bool(j, "clock_synchronised", facts_clock_synchronised());
+	json_close(j, '}');
+}
+
 static void put_trial(struct json *j, const struct trial_status *t)
 {
 	json_open(j, "trial", '{');
@@ -170,6 +188,7 @@ int status_document(const struct status_input *in, usec now, char **ret_text,
 	json_init(&j);
 	json_open(&j, NULL, '{');
 	put_node(&j, in);
+	put_facts(&j);
 	json_bool(&j, "settled", report.settled);
 	json_number(&j, "generation", report.generation);
 	put_trial(&j, &trial);

@@ -8,8 +8,8 @@
  *   with the report key of that node, and its (start counter, sequence)
  *   rises, also across restarts of the coordinator;
  * - a second living session on one identity, and a machine-id that another
- *   node has, hold the node: no order goes out, both are named (TL-01,
- *   TL-02);
+ *   node had already, hold the node: no order goes out, both are named
+ *   (TL-01, TL-02);
  * - an order has its number on disk before it is sent, keeps it when it is
  *   sent again after a reconnect, and is answered exactly once to who asked;
  * - staleness is judged by our own clock.

@@ -148,7 +148,13 @@ static void hold(struct session *s, usec until, const char *text)
 	fleet_changed(s->fleet);
 }
 
-/* Another node with the same machine-id: the later one is held (TL-01). */
+/*
+ * Another node with the same machine-id: whoever had it first is not
+ * disturbed, the other one is held and both are named (TL-01). First is who
+ * the store knows it of already: a node that takes on the id of another one
+ * later holds itself, however long it has been with us, and a claim of its
+ * does not stop anybody. Two that both had it: the later enrolled one.
+ */
 static bool hold_duplicate(struct session *s, const struct up_hello *h)
 {
 	struct fleet_node *n = s->node, *other;
@@ -157,8 +163,10 @@ static bool hold_duplicate(struct session *s, const struct up_hello *h)
 	other = fleet_by_machine(s->fleet, h->identity.machine_id, n->row.id);
 	if (!other)
 		return false;
-	/* The first is not disturbed: the later enrolled one waits. */
-	if (other->row.enrolled_at > n->row.enrolled_at)
+	if (strcmp(n->row.machine_id, h->identity.machine_id) == 0 &&
+	    (other->row.enrolled_at > n->row.enrolled_at ||
+	     (other->row.enrolled_at == n->row.enrolled_at &&
+	      memcmp(other->row.id, n->row.id, sizeof(n->row.id)) > 0)))
 		return false;
 	(void)snprintf(text, sizeof(text),
 		       "machine-id %.40s is also that of node %s (%s); this is "
@@ -194,18 +202,21 @@ static int on_hello(struct session *s, const struct up_hello *h,
 		    const void *payload, size_t size)
 {
 	struct fleet_node *n = s->node;
+	bool duplicate;
 	int r;
 
 	memcpy(s->nonce, h->nonce, sizeof(s->nonce));
 	s->hello = true;
 	keep(&n->row.hello, payload, size);
-	(void)snprintf(n->row.machine_id, sizeof(n->row.machine_id), "%s",
-		       h->identity.machine_id);
 	r = conn_send(s->conn, FRAME_STATEMENT,
 		      signer_statement(s->fleet->signer), STATEMENT_SIZE);
 	if (r < 0)
 		return r;
-	if (!hold_duplicate(s, h) && !hold_future(s, h) && !n->held_until)
+	duplicate = hold_duplicate(s, h);
+	if (!duplicate)
+		(void)snprintf(n->row.machine_id, sizeof(n->row.machine_id),
+			       "%s", h->identity.machine_id);
+	if (!duplicate && !hold_future(s, h) && !n->held_until)
 		n->held[0] = '\0';
 	fleet_changed(s->fleet);
 	dispatch_rewind(n);

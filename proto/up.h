@@ -58,6 +58,15 @@ struct identity {
 	char agent_version[64];
 };
 
+/* Observed and never set; 0 and "" where the node cannot tell. */
+struct hardware {
+	uint64_t memory_total;		/* bytes the kernel addresses */
+	uint64_t memory_installed;	/* bytes, by SMBIOS */
+	uint64_t disk_size, disk_free;	/* bytes, below /var/lib */
+	char firmware[192];		/* vendor, version, date */
+	char product[192];		/* vendor, name */
+};
+
 struct up_hello {
 	uint8_t nonce[UP_NONCE_SIZE];
 	uint64_t epoch, sequence;	/* of the last order acted on */
@@ -66,6 +75,7 @@ struct up_hello {
 	bool has_desired;
 	struct identity identity;
 	struct strlist features;
+	struct hardware hardware;
 };
 
 struct up_enrol {
@@ -135,6 +145,7 @@ struct up_facts {
 	struct strlist leftovers;
 	uint64_t clock;			/* microseconds, wall */
 	bool clock_synchronised;
+	struct hardware hardware;
 };
 
 struct up_probe {

@@ -45,6 +45,24 @@ const struct wire_message wire_identity = {
 	sizeof(struct identity), identity_fields, N(identity_fields), NULL,
 };
 
+#define HARDWARE(member) offsetof(struct hardware, member)
+
+static const struct wire_field hardware_fields[] = {
+	{ "memory_total", WIRE_U64, 0, .offset = HARDWARE(memory_total) },
+	{ "memory_installed", WIRE_U64, 0, .offset = HARDWARE(memory_installed) },
+	{ "disk_size", WIRE_U64, 0, .offset = HARDWARE(disk_size) },
+	{ "disk_free", WIRE_U64, 0, .offset = HARDWARE(disk_free) },
+	{ "firmware", WIRE_TEXT, TOLD, .offset = HARDWARE(firmware),
+	  .max = sizeof(((struct hardware *)0)->firmware) },
+	{ "product", WIRE_TEXT, TOLD, .offset = HARDWARE(product),
+	  .max = sizeof(((struct hardware *)0)->product) },
+};
+
+static const struct wire_message hardware = {
+	"Hardware", &garboard__v1__hardware__descriptor,
+	sizeof(struct hardware), hardware_fields, N(hardware_fields), NULL,
+};
+
 static const struct wire_field hello_fields[] = {
 	{ "nonce", WIRE_ID, 0, .offset = offsetof(struct up_hello, nonce),
 	  .max = UP_NONCE_SIZE },
@@ -58,6 +76,8 @@ static const struct wire_field hello_fields[] = {
 	  .sub = &wire_identity },
 	{ "features", WIRE_TEXTS, 0, .offset = offsetof(struct up_hello, features),
 	  .max = UP_LIST_MAX, .text_max = 64 },
+	{ "hardware", WIRE_MESSAGE, WIRE_OPTIONAL | WIRE_ABSENT_ZERO,
+	  .offset = offsetof(struct up_hello, hardware), .sub = &hardware },
 };
 
 static const struct wire_message hello = {
@@ -190,6 +210,8 @@ static const struct wire_field facts_fields[] = {
 	{ "clock", WIRE_U64, 0, .offset = offsetof(struct up_facts, clock) },
 	{ "clock_synchronised", WIRE_BOOL, 0,
 	  .offset = offsetof(struct up_facts, clock_synchronised) },
+	{ "hardware", WIRE_MESSAGE, WIRE_OPTIONAL | WIRE_ABSENT_ZERO,
+	  .offset = offsetof(struct up_facts, hardware), .sub = &hardware },
 };
 
 static const struct wire_message facts = {

@@ -229,17 +229,17 @@ static void say_waivers(struct build *b, const struct spec_strs *list)
 
 static void say_require(struct build *b)
 {
-	struct spec_require req = b->spec->baseline.require;
+	size_t node = b->node ? (size_t)(b->node - b->spec->nodes) : SIZE_MAX;
+	struct spec_require req = spec_requires(b->spec, node);
 
-	if (own(b) && own(b)->require.kernel.v)
-		req.kernel = own(b)->require.kernel;
-	if (own(b) && spec_given(own(b)->require.clock_synchronised.pos))
-		req.clock_synchronised = own(b)->require.clock_synchronised;
 	build_say(b, "require", "kernel", req.kernel.v ? req.kernel.v : "any",
 		  req.kernel.pos);
 	build_say(b, "require", "clockSynchronised",
 		  req.clock_synchronised.v ? "true" : "false",
 		  req.clock_synchronised.pos);
+	build_say(b, "require", "memoryTolerance",
+		  req.memory_tolerance.v ? req.memory_tolerance.v : "any",
+		  req.memory_tolerance.pos);
 }
 
 /* An agent that does not know the word must refuse, not leave it on. */

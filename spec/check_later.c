@@ -24,9 +24,6 @@ static void later_baseline(const struct spec_baseline *b,
 		spec_report(r, b->mounts[i].pos,
 			    "this mount is not yet made or checked; mount it "
 			    "before storage uses the path");
-	if (b->require.memory_tolerance.v)
-		spec_report(r, b->require.memory_tolerance.pos,
-			    "memoryTolerance is not yet checked");
 }
 
 /* `up` refuses these before it starts anything; the rest works today. */

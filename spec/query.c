@@ -66,6 +66,23 @@ const char *spec_k3s_sha256(const struct spec *spec, const char *arch)
 	return NULL;
 }
 
+struct spec_require spec_requires(const struct spec *spec, size_t node)
+{
+	struct spec_require all = spec->baseline.require;
+	const struct spec_require *own;
+
+	if (node >= spec->n_nodes)
+		return all;
+	own = &spec->nodes[node].baseline.require;
+	if (own->kernel.v)
+		all.kernel = own->kernel;
+	if (spec_given(own->clock_synchronised.pos))
+		all.clock_synchronised = own->clock_synchronised;
+	if (own->memory_tolerance.v)
+		all.memory_tolerance = own->memory_tolerance;
+	return all;
+}
+
 static bool waives(const struct spec_strs *list, const char *resource,
 		   const char *key)
 {

@@ -267,6 +267,8 @@ struct ip_addr spec_api_address(const struct spec *spec);
 size_t spec_tolerance(size_t servers);
 /* The pinned sha256 of that architecture ("amd64"), or NULL. */
 const char *spec_k3s_sha256(const struct spec *spec, const char *arch);
+/* What preflight asks of that node: the baseline's, and its own over it. */
+struct spec_require spec_requires(const struct spec *spec, size_t node);
 /* Whether a gate may pass `key` of a resource left in observe. */
 bool spec_waived(const struct spec *spec, size_t node,
 		 enum resource_id resource, const char *key);

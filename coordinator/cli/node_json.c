@@ -1,11 +1,13 @@
 #include "coordinator/cli/node_json.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/parse.h"
 #include "coordinator/cli/cli.h"
 #include "coordinator/control_client.h"
+#include "coordinator/twins.h"
 #include "proto/up.h"
 
 /* The numbers are those of the wire (up.h): from best to worst. */
@@ -116,6 +118,40 @@ static json_t *node_short(const struct control_node *n)
 			 node_json_note(n, note, sizeof(note)));
 }
 
+/* Behind what the note says already; both nodes name the other one. */
+static void note_twin(json_t *node, const struct twin *t, const char *other)
+{
+	const char *old = json_string_value(json_object_get(node, "note"));
+	char note[512];
+
+	(void)snprintf(note, sizeof(note), "%.300s%s%s %.60s is also that of "
+		       "node %.63s", old ? old : "", old && *old ? "; " : "",
+		       twin_kind_name(t->kind), t->value, other);
+	fault_sanitize(note);
+	(void)json_object_set_new(node, "note", json_string(note));
+}
+
+static void note_twins(const struct control_nodes *nodes, json_t *list)
+{
+	const struct identity **ids = calloc(nodes->n + 1, sizeof(*ids));
+	struct twin *twins = NULL;
+	size_t n = 0, i;
+
+	for (i = 0; ids && i < nodes->n; i++)
+		if (!nodes->v[i].revoked && nodes->v[i].hello)
+			ids[i] = &nodes->v[i].hello->hello.identity;
+	if (ids)
+		(void)twins_find(ids, nodes->n, &twins, &n);
+	for (i = 0; i < n; i++) {
+		note_twin(json_array_get(list, twins[i].a), &twins[i],
+			  nodes->v[twins[i].b].name);
+		note_twin(json_array_get(list, twins[i].b), &twins[i],
+			  nodes->v[twins[i].a].name);
+	}
+	free(twins);
+	free(ids);
+}
+
 json_t *node_json_list(const struct control_nodes *nodes)
 {
 	json_t *list = json_array();
@@ -126,6 +162,8 @@ json_t *node_json_list(const struct control_nodes *nodes)
 			return NULL;
 		}
 	}
+	if (list)
+		note_twins(nodes, list);
 	return list;
 }
 
@@ -152,6 +190,16 @@ static json_t *identity_json(const struct identity *i)
 		(void)put(o, "addresses", texts(&i->addresses));
 	}
 	return o;
+}
+
+static json_t *hardware_json(const struct hardware *h)
+{
+	return json_pack("{sI sI sI sI ss ss}", "memory_total",
+			 (json_int_t)h->memory_total, "memory_installed",
+			 (json_int_t)h->memory_installed, "disk_size",
+			 (json_int_t)h->disk_size, "disk_free",
+			 (json_int_t)h->disk_free, "firmware", h->firmware,
+			 "product", h->product);
 }
 
 static json_t *resource_json(const struct up_resource *r)
@@ -216,6 +264,7 @@ json_t *node_json_full(const struct control_node *n)
 		const struct up_hello *h = &n->hello->hello;
 
 		(void)put(o, "identity", identity_json(&h->identity));
+		(void)put(o, "hardware", hardware_json(&h->hardware));
 		(void)put(o, "features", texts(&h->features));
 		(void)put(o, "generation",
 			  json_integer((json_int_t)h->generation));

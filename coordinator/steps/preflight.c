@@ -12,14 +12,17 @@
 
 #include "coordinator/ask.h"
 #include "coordinator/control_client.h"
+#include "coordinator/memory_rule.h"
 #include "coordinator/progress.h"
 #include "coordinator/steps/step.h"
+#include "coordinator/twins.h"
 #include "proto/order.h"
 #include "proto/up.h"
 #include "spec/spec.h"
 
 #define CLOCK_TOLERANCE (5 * USEC_PER_SEC)
 #define FINDINGS_MAX 64
+#define MIB(bytes) ((unsigned long long)((bytes) >> 20))
 
 struct seen {
 	size_t findings;
@@ -137,22 +140,23 @@ static bool kernel_suffices(const char *want, const char *have)
 static void check_host(const struct step_env *env, struct seen *s,
 		       const struct spec_node *node, const struct up_facts *f)
 {
-	const struct spec_require *req = &env->spec->baseline.require;
+	const struct spec_require req = spec_requires(
+		env->spec, (size_t)(node - env->spec->nodes));
 	usec now = clock_realtime();
 	usec apart = f->clock > now ? f->clock - now : now - f->clock;
 	const char *name = node->name.v;
 	size_t i;
 
-	if (req->kernel.v && !kernel_suffices(req->kernel.v,
+	if (req.kernel.v && !kernel_suffices(req.kernel.v,
 					      f->identity.kernel))
 		finding(env, s, name, "runs kernel %s, the spec requires %s",
-			f->identity.kernel, req->kernel.v);
+			f->identity.kernel, req.kernel.v);
 	if (apart > CLOCK_TOLERANCE)
 		finding(env, s, name, "its clock says %llu, this host's %llu "
 			"(seconds): set the one that is wrong",
 			(unsigned long long)(f->clock / USEC_PER_SEC),
 			(unsigned long long)(now / USEC_PER_SEC));
-	if (req->clock_synchronised.v && !f->clock_synchronised)
+	if (req.clock_synchronised.v && !f->clock_synchronised)
 		finding(env, s, name, "its clock is not synchronised, which "
 			"baseline.require asks for");
 	/* Before a first start, whatever lies there is another life's. */
@@ -161,46 +165,134 @@ static void check_host(const struct step_env *env, struct seen *s,
 			"take the node out of the spec", f->leftovers.v[i]);
 }
 
-static void check_twins(const struct step_env *env, struct seen *s, size_t a,
-			size_t b)
-{
-	const struct identity *x = &s->facts[a].result->result.facts->identity;
-	const struct identity *y = &s->facts[b].result->result.facts->identity;
-	const char *other = env->spec->nodes[a].name.v;
-	const char *name = env->spec->nodes[b].name.v;
-
-	if (x->machine_id[0] && strcmp(x->machine_id, y->machine_id) == 0)
-		finding(env, s, name, "has the machine-id of %s (%s): one is "
-			"a clone", other, x->machine_id);
-	if (x->initiator_name[0] &&
-	    strcmp(x->initiator_name, y->initiator_name) == 0)
-		finding(env, s, name, "has the iSCSI initiator name of %s "
-			"(%s): one is a clone", other, x->initiator_name);
-}
-
 static bool have_facts(const struct seen *s, size_t i)
 {
 	return s->facts[i].result && s->facts[i].result->result.facts;
 }
 
-static void check_all(const struct step_env *env, struct seen *s)
+static const struct up_facts *facts_of(const struct seen *s, size_t i)
 {
-	size_t a, b;
+	return s->facts[i].result->result.facts;
+}
 
-	for (b = 0; b < s->n; b++) {
-		if (s->facts[b].err < 0)
-			finding(env, s, env->spec->nodes[b].name.v, "%s",
-				s->facts[b].fault.text);
-		if (!have_facts(s, b))
-			continue;
-		check_match(env, s, &env->spec->nodes[b],
-			    &s->facts[b].result->result.facts->identity);
-		check_host(env, s, &env->spec->nodes[b],
-			   s->facts[b].result->result.facts);
-		for (a = 0; a < b; a++)
-			if (have_facts(s, a))
-				check_twins(env, s, a, b);
+/* Both are named; nothing is done to either until one is put right. */
+static int check_twins(const struct step_env *env, struct seen *s)
+{
+	const struct identity **ids = calloc(s->n + 1, sizeof(*ids));
+	struct twin *twins = NULL;
+	size_t n = 0, i;
+	int r;
+
+	if (!ids)
+		return -ENOMEM;
+	for (i = 0; i < s->n; i++)
+		if (have_facts(s, i))
+			ids[i] = &facts_of(s, i)->identity;
+	r = twins_find(ids, s->n, &twins, &n);
+	free(ids);
+	for (i = 0; r == 0 && i < n; i++) {
+		const struct twin *t = &twins[i];
+		const char *name = env->spec->nodes[t->b].name.v;
+		const char *other = env->spec->nodes[t->a].name.v;
+
+		if (t->kind == TWIN_PRODUCT_UUID)
+			progress_fact(env->progress, name, "has the %s of %s "
+				      "(%s): a clone, or a vendor that gives "
+				      "all the same", twin_kind_name(t->kind),
+				      other, t->value);
+		else
+			finding(env, s, name, "has the %s of %s (%s): one is "
+				"a clone", twin_kind_name(t->kind), other,
+				t->value);
 	}
+	free(twins);
+	return r;
+}
+
+/* ---- memory and disk (B07, B08) ---- */
+
+/* The most any node of that role addresses. */
+static size_t largest(const struct step_env *env, const struct seen *s,
+		      int role)
+{
+	size_t i, best = SIZE_MAX;
+
+	for (i = 0; i < s->n; i++) {
+		if (!have_facts(s, i) || env->spec->nodes[i].role.v != role)
+			continue;
+		if (best == SIZE_MAX ||
+		    facts_of(s, i)->hardware.memory_total >
+			    facts_of(s, best)->hardware.memory_total)
+			best = i;
+	}
+	return best;
+}
+
+static void check_memory(const struct step_env *env, struct seen *s, size_t i)
+{
+	const struct spec_require req = spec_requires(env->spec, i);
+	const struct hardware *hw = &facts_of(s, i)->hardware;
+	const struct spec_node *node = &env->spec->nodes[i];
+	const char *name = node->name.v;
+	size_t best;
+
+	if (!req.memory_tolerance.v)
+		return;
+	if (!hw->memory_total) {
+		finding(env, s, name, "does not tell its memory, which "
+			"baseline.require asks for: upgrade garboard-agent");
+		return;
+	}
+	if (!hw->memory_installed)
+		progress_fact(env->progress, name, "its firmware does not say "
+			      "how much memory is installed; it is compared "
+			      "with the other nodes only");
+	else if (memory_is_short(hw->memory_total, hw->memory_installed,
+			  memory_thousandths(req.memory_tolerance.v)))
+		finding(env, s, name, "addresses %llu MiB of %llu MiB of "
+			"memory; see the kernel log for e820 and EFI: a newer "
+			"kernel may take all of it (B07)", MIB(hw->memory_total),
+			MIB(hw->memory_installed));
+	best = largest(env, s, node->role.v);
+	if (best != SIZE_MAX && best != i &&
+	    memory_is_short(hw->memory_total,
+		     facts_of(s, best)->hardware.memory_total,
+		     memory_thousandths(req.memory_tolerance.v)))
+		finding(env, s, name, "has %llu MiB of memory, and %s has "
+			"%llu", MIB(hw->memory_total),
+			env->spec->nodes[best].name.v,
+			MIB(facts_of(s, best)->hardware.memory_total));
+}
+
+static void tell_disk(const struct step_env *env, const struct seen *s,
+		      size_t i)
+{
+	const struct hardware *hw = &facts_of(s, i)->hardware;
+
+	if (hw->disk_size && hw->disk_free < hw->disk_size / 10)
+		progress_fact(env->progress, env->spec->nodes[i].name.v,
+			      "has %llu of %llu MiB free below /var/lib; the "
+			      "kubelet evicts pods below 5 %%",
+			      MIB(hw->disk_free), MIB(hw->disk_size));
+}
+
+static int check_all(const struct step_env *env, struct seen *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->n; i++) {
+		if (s->facts[i].err < 0)
+			finding(env, s, env->spec->nodes[i].name.v, "%s",
+				s->facts[i].fault.text);
+		if (!have_facts(s, i))
+			continue;
+		check_match(env, s, &env->spec->nodes[i],
+			    &facts_of(s, i)->identity);
+		check_host(env, s, &env->spec->nodes[i], facts_of(s, i));
+		check_memory(env, s, i);
+		tell_disk(env, s, i);
+	}
+	return check_twins(env, s);
 }
 
 /* Asks every reachable node in scope for its facts, all at once. */
@@ -261,7 +353,7 @@ static int observe(const struct step_env *env, void **ret_seen,
 		control_nodes_done(&nodes);
 	}
 	if (r == 0)
-		check_all(env, s);
+		r = check_all(env, s);
 	if (r < 0) {
 		seen_free(s);
 		return r;

@@ -103,6 +103,29 @@ sim "$other hello"
 free() { [ -z "$(ctl held $other)" ]; }
 ok "and let go with an id of its own" wait_until 5 free
 
+# Whoever takes on the id of another node later holds itself, not that one.
+sim "$first machine-id 44444444444444444444444444444444"
+sim "$first hello"
+ok "tl01: a claim of the older node holds that node" wait_until 5 held $first "is also that of node $other"
+sim "$other hello"
+sim "$other report"
+reported() { ctl facts $other 3 | grep -qv '^error'; }
+ok "and not the one whose id it is" wait_until 5 reported
+is "$(ctl held $other)" "" "which is not held"
+sim "$first machine-id 11111111111111111111111111111111"
+sim "$first hello"
+released() { [ -z "$(ctl held $first)" ]; }
+ok "its own id lets it go" wait_until 5 released
+
+# IS-01: the coordinator sees the collision, and names both on each.
+for n in $first $other; do
+	sim "$n initiator iqn.1993-08.org.debian:01:clone"
+	sim "$n hello"
+done
+noted() { g status | grep "^$1 " | grep -q "iSCSI initiator name .*:clone is also that of node $2"; }
+ok "is01_same_initiator: status names the other one" wait_until 10 noted $first $other
+ok "and on the other one the first" wait_until 10 noted $other $first
+
 # Many connections of one stolen key: each would hold memory while judged.
 sim "$first mute"
 sim "$first clone copy5"

@@ -39,7 +39,7 @@ struct dial {
 
 struct simagent {
 	struct simfleet *fleet;
-	char name[64], token[64], machine_id[64];
+	char name[64], token[64], machine_id[64], initiator[64];
 	struct key *report_key, *seal_key, *tls_key;
 	struct tls_ctx *ctx;
 	char *certificate;	/* PEM; NULL before enrolment */
@@ -151,6 +151,8 @@ static void fill_identity(const struct simagent *a, struct identity *i)
 	(void)snprintf(i->hostname, sizeof(i->hostname), "%s", a->name);
 	(void)snprintf(i->machine_id, sizeof(i->machine_id), "%s",
 		       a->machine_id);
+	(void)snprintf(i->initiator_name, sizeof(i->initiator_name), "%s",
+		       a->initiator);
 	(void)snprintf(i->agent_version, sizeof(i->agent_version), "sim");
 }
 
@@ -627,6 +629,9 @@ int simagent_order(struct simagent *a, const char *what)
 	if (strncmp(what, "machine-id ", 11) == 0)
 		(void)snprintf(a->machine_id, sizeof(a->machine_id), "%.63s",
 			       what + 11);
+	else if (strncmp(what, "initiator ", 10) == 0)
+		(void)snprintf(a->initiator, sizeof(a->initiator), "%.63s",
+			       what + 10);
 	else if (strcmp(what, "stop") == 0)
 		a->stopped = true;
 	else if (strcmp(what, "mute") == 0)
