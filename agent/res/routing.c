@@ -33,7 +33,8 @@ struct routing {
 	resource_look_again look_again;
 	void *userdata;
 	bool moved;
-	char writer[WRITER_MAX];
+	char writer[WRITER_MAX];	/* "": of the last, nothing is known */
+	bool nameless;		/* and by whom is still to be thought of */
 
 	struct routing_networkd networkd;
 	usec networkd_seen;	/* 0: not, or not any more */
@@ -188,6 +189,13 @@ static void see_networkd(struct routing *t, struct routing_seen *s)
 		t->networkd_seen = now;
 	}
 	s->networkd = t->networkd;
+	if (t->nameless && t->networkd.pid &&
+	    (!routing_networkd_opted_out(&t->networkd) ||
+	     routing_networkd_is_late(&t->networkd)))
+		(void)snprintf(t->writer, sizeof(t->writer),
+			       "perhaps systemd-networkd[%d]",
+			       t->networkd.pid);
+	t->nameless = false;
 }
 
 static void note_tunnels(struct routing *t, const struct routing_seen *s,
@@ -448,15 +456,21 @@ static bool route_matters(const struct routing *t, const struct nlmsghdr *nlh)
 
 /*
  * A socket's port is its process's id, if it is the first of that process; the
- * kernel says no more. Port 1 may be the first process of any namespace, and
- * what has no such process, or ends meanwhile, has no name.
+ * kernel says no more. networkd's was made by the first process, and port 1
+ * may also be that of a container: then there is only its settings to go by.
  */
 static void note_writer(struct routing *t, uint32_t port)
 {
 	char path[TASK_NAME_MAX], name[TASK_NAME_MAX];
 
-	if (port <= 1 || port > INT_MAX)
+	if (port == 0)	/* the kernel itself */
 		return;
+	t->nameless = port == 1 || port > INT_MAX;
+	if (t->nameless) {
+		t->writer[0] = '\0';
+		t->networkd_seen = 0;
+		return;
+	}
 	(void)snprintf(path, sizeof(path), "/proc/%u/comm", port);
 	if (file_line(path, name, sizeof(name), NULL) < 0)
 		(void)snprintf(name, sizeof(name), "process");
