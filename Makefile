@@ -49,7 +49,7 @@ AGENT += cmd cmd_disarm cmd_explain lock cmd_converge cmd_converge_go cmd_reset_
 	link_sock report session sockets status status_client status_sock verdict
 # the host's own resources: sysctl, modules, timezone, iscsid; D-Bus
 AGENT += confdirs kept ours rootpath stamps wake res/sysctl res/sysctl_files res/sysctl_plan res/sysctl_glob res/sysctl_held res/sysctl_unit \
-	res/modules res/modules_plan res/modules_read \
+	kmod kmod_options res/modules res/modules_plan \
 	res/timezone res/timezone_plan res/timezone_read \
 	res/iscsid res/iscsid_plan res/iscsid_read res/swap res/swap_plan res/swap_read unitname hardware smbios
 # netlink, kill-switch, routing

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/inotify.h>
 
+#include "agent/kmod.h"
 #include "agent/res/iscsid_plan.h"
 #include "agent/wake.h"
 
@@ -112,7 +113,8 @@ static int iscsid_observe(void *state, const struct desired *want,
 	if (!want->iscsid)
 		return 0;
 	seen->installed = iscsid_is_installed(root);
-	seen->has_tcp = iscsid_has_tcp(root);
+	seen->has_tcp = kmod_is_there(root, "iscsi_tcp", seen->tcp_obstacle,
+				      sizeof(seen->tcp_obstacle));
 	seen->name_state = iscsid_name_read(root, seen->name, &seen->name_err);
 	seen->sessions = iscsid_sessions(root);
 	seen->multipath_tamed = iscsid_multipath_is_tamed(root);

@@ -50,6 +50,9 @@ static int plan_tcp(struct plan *p)
 	if (p->seen->has_tcp)
 		return item(p, "iscsi_tcp", ITEM_IN_SYNC, "loaded", "loaded",
 			    "%s", "");
+	if (*p->seen->tcp_obstacle)
+		return item(p, "iscsi_tcp", ITEM_BLOCKED, "", "loaded", "%s",
+			    p->seen->tcp_obstacle);
 	if (wants_tcp(p->want))
 		return item(p, "iscsi_tcp", ITEM_PENDING, "", "loaded",
 			    "the modules resource has to load it first");

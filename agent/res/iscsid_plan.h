@@ -19,6 +19,7 @@ enum iscsid_unit {
 
 struct iscsid_seen {
 	bool installed, has_tcp, multipath_tamed;
+	char tcp_obstacle[FAULT_TEXT_MAX];	/* why iscsi_tcp is not there */
 	enum iscsid_name name_state;
 	int name_err;
 	char name[ISCSID_NAME_MAX];

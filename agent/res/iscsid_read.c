@@ -169,20 +169,6 @@ bool iscsid_is_installed(const char *root)
 	return exists(root, "/usr/sbin/iscsid") || exists(root, "/sbin/iscsid");
 }
 
-bool iscsid_has_tcp(const char *root)
-{
-	char path[PATH_MAX], state[32];
-	int r;
-
-	r = rootpath(root, path, "/sys/module/iscsi_tcp/initstate");
-	if (r < 0)
-		return false;
-	r = file_line(path, state, sizeof(state), NULL);
-	if (r == 0)
-		return strcmp(state, "live") == 0;
-	return exists(root, "/sys/module/iscsi_tcp"); /* built in */
-}
-
 int iscsid_sessions(const char *root)
 {
 	_cleanup_closedir_ DIR *d = NULL;

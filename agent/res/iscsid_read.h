@@ -34,8 +34,6 @@ enum iscsid_name iscsid_name_read(const char *root, char *ret_name,
 int iscsid_name_write(const char *root, struct fault *f);
 
 bool iscsid_is_installed(const char *root);
-/* The module is loaded or built in. */
-bool iscsid_has_tcp(const char *root);
 /* Live sessions; negative errno when that cannot be told. */
 int iscsid_sessions(const char *root);
 /* multipath.conf denies the devices that Longhorn makes ("^sd"). */

@@ -11,6 +11,7 @@
 
 #include "agent/bus/systemd1.h"
 #include "agent/confdirs.h"
+#include "agent/kmod_options.h"
 #include "agent/res/modules_plan.h"
 #include "agent/rootpath.h"
 #include "agent/stamps.h"
@@ -24,7 +25,7 @@
 /* Our attempt at one module; its address is the userdata of the job. */
 struct load {
 	struct modules_state *owner;
-	char name[MODULE_NAME_MAX];
+	char name[KMOD_NAME_MAX];
 	struct systemd1_job *job;
 	bool ended;		/* the job is over: is the module there? */
 	char *failed;
@@ -34,8 +35,8 @@ struct load {
 
 /* Index files are large: each name is looked up once per modules.dep. */
 struct lookup {
-	char name[MODULE_NAME_MAX], real[MODULE_NAME_MAX];
-	enum module_index where;
+	char name[KMOD_NAME_MAX], real[KMOD_NAME_MAX];
+	enum kmod_index where;
 	struct lookup *next;
 };
 
@@ -46,7 +47,8 @@ struct modules_state {
 	struct timespec index_time;
 	ino_t index_inode;
 	struct stamps stamps;	/* of the files that `denials` came from */
-	struct module_denials denials;
+	struct kmod_denials denials;
+	struct kmod_options options;	/* of the same files */
 	char release[sizeof(((struct modules_seen *)0)->release)];
 	struct wake *wake;
 	struct bus_listener *listener;
@@ -93,7 +95,8 @@ static void *modules_free(void *state)
 	}
 	drop_lookups(st);
 	stamps_done(&st->stamps);
-	module_denials_done(&st->denials);
+	kmod_denials_done(&st->denials);
+	kmod_options_done(&st->options);
 	free(st);
 	return NULL;
 }
@@ -103,7 +106,7 @@ static struct load *load_find(struct modules_state *st, const char *name)
 	struct load *l;
 
 	for (l = st->loads; l; l = l->next)
-		if (module_name_equal(l->name, name))
+		if (kmod_name_equal(l->name, name))
 			return l;
 	return NULL;
 }
@@ -152,7 +155,7 @@ static int look_up(struct modules_state *st, const char *release,
 		if (!l)
 			return -ENOMEM;
 		(void)snprintf(l->name, sizeof(l->name), "%s", m->name);
-		r = module_index_find(st->host->root, release, m->name,
+		r = kmod_index_find(st->host->root, release, m->name,
 				      &l->where, l->real, f);
 		if (r < 0) {
 			free(l);
@@ -173,7 +176,7 @@ static int see_load(struct modules_state *st, struct module_seen *m)
 
 	if (!l)
 		return 0;
-	if (m->live != MODULE_NOT_LOADED ||
+	if (m->live != KMOD_NOT_LOADED ||
 	    (l->failed && clock_boottime() - l->failed_at > FAILURE_USEC)) {
 		if (!l->job)
 			load_drop(st, l);
@@ -203,41 +206,53 @@ static int see_absent(struct modules_state *st, struct modules_seen *seen,
 	if (r < 0)
 		return r;
 	if (*m->real)
-		m->live = module_live(st->host->root, seen->sysfs, m->real);
+		m->live = kmod_live(st->host->root, seen->sysfs, m->real);
 	return 0;
 }
 
 static int see_module(struct modules_state *st, struct modules_seen *seen,
 		      struct module_seen *m, struct fault *f)
 {
+	char text[CHANGE_TEXT_MAX];
 	const char *cause;
 	int r = 0;
 
-	m->live = module_live(st->host->root, seen->sysfs, m->name);
-	if (m->live == MODULE_NOT_LOADED)
+	m->live = kmod_live(st->host->root, seen->sysfs, m->name);
+	if (m->live == KMOD_NOT_LOADED)
 		r = see_absent(st, seen, m, f);
 	if (r < 0)
 		return r;
 	/* Also when it is loaded: the next boot would not load it (MO-02). */
-	cause = module_denials_find(&st->denials, *m->real ? m->real : m->name);
+	cause = kmod_denials_find(&st->denials, *m->real ? m->real : m->name);
 	if (cause && !(m->denied = strdup(cause)))
+		return -ENOMEM;
+	if (m->live == KMOD_LOADED &&
+	    kmod_options_drift(st->host->root, &st->options,
+			       *m->real ? m->real : m->name, text,
+			       sizeof(text)) &&
+	    !(m->drift = strdup(text)))
 		return -ENOMEM;
 	return see_load(st, m);
 }
 
 /* modprobe.d changes by the month, the command line by the boot. */
-static int see_denials(struct modules_state *st, struct fault *f)
+static int see_files(struct modules_state *st, struct fault *f)
 {
 	int r;
 
 	if (stamps_fresh(&st->stamps))
 		return 0;
 	stamps_done(&st->stamps);
-	module_denials_done(&st->denials);
+	kmod_denials_done(&st->denials);
+	kmod_options_done(&st->options);
 	r = confdirs_note(st->host->root, "modprobe.d", &st->stamps, NULL);
 	if (r == 0)
 		stamps_end(&st->stamps);
-	r = module_denials_read(st->host->root, &st->denials, f);
+	r = kmod_denials_read(st->host->root, &st->denials, f);
+	if (r == 0)
+		r = kmod_options_read(st->host->root, &st->options, f);
+	/* Files hold aliases, too. */
+	drop_lookups(st);
 	if (r < 0)
 		stamps_done(&st->stamps);
 	return r;
@@ -252,11 +267,11 @@ static int see_all(struct modules_state *st, const struct desired *want,
 	seen->v = calloc(want->modules.n + 1, sizeof(*seen->v));
 	if (!seen->v)
 		return -ENOMEM;
-	r = see_denials(st, f);
+	r = see_files(st, f);
 	for (i = 0; i < want->modules.n && r == 0; i++) {
 		struct module_seen *m = &seen->v[seen->n];
 
-		if (!module_name_is_valid(want->modules.v[i]))
+		if (!kmod_name_is_valid(want->modules.v[i]))
 			continue;
 		m->name = strdup(want->modules.v[i]);
 		if (!m->name)
@@ -265,6 +280,43 @@ static int see_all(struct modules_state *st, const struct desired *want,
 		r = see_module(st, seen, m, f);
 	}
 	return r;
+}
+
+static int own_line(void *userdata, const char *file, unsigned int number,
+		    char *line)
+{
+	size_t n;
+
+	(void)file;
+	(void)number;
+	line += strspn(line, " \t");
+	n = strcspn(line, " \t\r");
+	line[n] = '\0';
+	if (!*line || *line == '#' || *line == ';')
+		return 0;
+	return strlist_add(userdata, line);
+}
+
+static int own_read(const char *root, struct strlist *ret_names,
+		    struct fault *f)
+{
+	_cleanup_free_ char *data = NULL;
+	struct strlist names = STRLIST_INIT;
+	char path[PATH_MAX];
+	size_t size;
+	int r;
+
+	r = rootpath(root, path, "%s", MODULES_OWN_FILE);
+	if (r == 0)
+		r = file_read(path, CONFDIRS_FILE_SIZE_MAX, &data, &size, f);
+	if (r == 0)
+		r = confdirs_text(MODULES_OWN_FILE, data, own_line, &names);
+	if (r < 0 && r != -ENOENT) {
+		strlist_done(&names);
+		return r;
+	}
+	*ret_names = names;
+	return 0;
 }
 
 static int modules_observe(void *state, const struct desired *want,
@@ -276,17 +328,17 @@ static int modules_observe(void *state, const struct desired *want,
 
 	/* A kernel keeps its release; only what is below a root may not. */
 	if (r == 0 && (*st->host->root || !*st->release))
-		r = module_release(st->host->root, st->release,
+		r = kmod_release(st->host->root, st->release,
 				   sizeof(st->release));
 	if (r == 0) {
 		(void)memcpy(seen->release, st->release, sizeof(st->release));
 		check_index_age(st, seen->release);
 		seen->loading_disabled =
-			module_loading_is_disabled(st->host->root);
-		seen->sysfs = module_sysfs_is_there(st->host->root);
+			kmod_loading_is_disabled(st->host->root);
+		seen->sysfs = kmod_sysfs_is_there(st->host->root);
 		seen->loading_impossible =
-			module_loading_is_impossible(st->host->root);
-		seen->own_err = module_own_read(st->host->root, &seen->own, f);
+			kmod_loading_is_impossible(st->host->root);
+		seen->own_err = own_read(st->host->root, &seen->own, f);
 		r = see_all(st, want, seen, f);
 	}
 	if (r < 0) {
@@ -318,7 +370,7 @@ static void on_loaded(void *userdata, int r, const char *text)
 static int load_start(struct modules_state *st, const char *name,
 		      const char *real, struct fault *f)
 {
-	char unit[MODULE_NAME_MAX + 32], folded[MODULE_NAME_MAX];
+	char unit[KMOD_NAME_MAX + 32], folded[KMOD_NAME_MAX];
 	struct load *l = load_find(st, name);
 	int r;
 
@@ -332,7 +384,7 @@ static int load_start(struct modules_state *st, const char *name,
 	l->owner = st;
 	(void)snprintf(l->name, sizeof(l->name), "%s", name);
 	/* An underscore needs no escaping in a name of an instance. */
-	module_name_fold(*real ? real : name, folded);
+	kmod_name_fold(*real ? real : name, folded);
 	(void)snprintf(unit, sizeof(unit), "modprobe@%s.service", folded);
 	r = systemd1_call(st->host->bus, SYSTEMD1_START, unit,
 			  MODULES_LOAD_USEC, on_loaded, l, &l->job, f);

@@ -38,6 +38,7 @@ void modules_seen_free(void *p)
 	for (i = 0; i < seen->n; i++) {
 		free(seen->v[i].name);
 		free(seen->v[i].denied);
+		free(seen->v[i].drift);
 		free(seen->v[i].failed);
 	}
 	free(seen->v);
@@ -83,35 +84,24 @@ static int blocked(struct plan *p, const char *key, const char *fmt, ...)
 			     reason);
 }
 
-/* Why it is not loaded and will not be, most telling cause first (MO-04). */
+/* Why it is not loaded and will not be (MO-04). */
 static int plan_obstacle(struct plan *p, const struct module_seen *m,
 			 bool *ret_found)
 {
-	const char *release = p->seen->release;
+	const struct kmod_obstacle o = {
+		.release = p->seen->release,
+		.disabled = p->seen->loading_disabled,
+		.impossible = p->seen->loading_impossible,
+		.denied = m->denied,
+		.where = m->where,
+	};
+	char text[CHANGE_TEXT_MAX];
 
-	*ret_found = true;
-	if (p->seen->loading_impossible)
-		return blocked(p, m->name, "kernel %s cannot load modules, "
-			       "and does not tell whether this one is built "
-			       "in", release);
-	if (p->seen->loading_disabled)
-		return blocked(p, m->name, "kernel.modules_disabled is 1: "
-			       "nothing can be loaded before a reboot");
-	if (m->denied)
-		return blocked(p, m->name, "deny-listed by %s; remove that "
-			       "entry or take the module out of the spec",
-			       m->denied);
-	if (m->where == MODULE_INDEX_UNKNOWN)
-		return blocked(p, m->name, "needs a reboot into the installed "
-			       "kernel: /lib/modules/%s is not there", release);
-	if (m->where == MODULE_INDEX_ABSENT)
-		return blocked(p, m->name, "kernel %s has no such module; "
-			       "correct its name or install the package that "
-			       "brings it", release);
-	if (m->failed)
-		return blocked(p, m->name, "%s", m->failed);
-	*ret_found = false;
-	return 0;
+	*ret_found = kmod_obstacle_text(&o, text, sizeof(text));
+	if (*ret_found)
+		return blocked(p, m->name, "%s", text);
+	*ret_found = m->failed != NULL;
+	return m->failed ? blocked(p, m->name, "%s", m->failed) : 0;
 }
 
 static int plan_live(struct plan *p, const struct module_seen *m)
@@ -120,18 +110,19 @@ static int plan_live(struct plan *p, const struct module_seen *m)
 	int r;
 
 	switch (m->live) {
-	case MODULE_LOADED:
-		return plain(p, m->name, ITEM_IN_SYNC, "loaded", "loaded");
-	case MODULE_BUILT_IN:
+	case KMOD_LOADED:
+		return item_list_add(p->items, m->name, ITEM_IN_SYNC, "loaded",
+				     "loaded", m->drift);
+	case KMOD_BUILT_IN:
 		return plain(p, m->name, ITEM_IN_SYNC, "built-in", "loaded");
-	case MODULE_COMING:
+	case KMOD_COMING:
 		return item(p, m->name, ITEM_PENDING, "", "loaded",
 			    "it is being loaded");
-	case MODULE_NOT_LOADED:
-	case MODULE_LIVE_MAX:
+	case KMOD_NOT_LOADED:
+	case KMOD_LIVE_MAX:
 		break;
 	}
-	if (m->where == MODULE_INDEX_BUILT_IN)
+	if (m->where == KMOD_INDEX_BUILT_IN)
 		return plain(p, m->name, ITEM_IN_SYNC, "built-in", "loaded");
 	r = plan_obstacle(p, m, &found);
 	if (r < 0 || found)
@@ -149,8 +140,8 @@ static int plan_live(struct plan *p, const struct module_seen *m)
 /* A name that no kernel has would fail systemd-modules-load each boot. */
 static bool is_kept(const struct module_seen *m)
 {
-	return m->live != MODULE_NOT_LOADED ||
-	       m->where != MODULE_INDEX_ABSENT;
+	return m->live != KMOD_NOT_LOADED ||
+	       m->where != KMOD_INDEX_ABSENT;
 }
 
 static bool own_has(const struct strlist *own, const char *name)
@@ -158,7 +149,7 @@ static bool own_has(const struct strlist *own, const char *name)
 	size_t i;
 
 	for (i = 0; i < own->n; i++)
-		if (module_name_equal(own->v[i], name))
+		if (kmod_name_equal(own->v[i], name))
 			return true;
 	return false;
 }
@@ -184,7 +175,7 @@ static int plan_persisted(struct plan *p, const struct module_seen *m)
 		return change_list_add(p->changes, CHANGE_REMOVE, key,
 				       "listed", "");
 	}
-	if (has && m->denied && m->live == MODULE_LOADED)
+	if (has && m->denied && m->live == KMOD_LOADED)
 		return item(p, key, ITEM_BLOCKED, "listed", "listed",
 			    "it is loaded, but the next boot will not load it: "
 			    "deny-listed by %s; remove that entry", m->denied);
@@ -200,7 +191,7 @@ static bool wants(const struct desired *want, const char *name, size_t n)
 	size_t i;
 
 	for (i = 0; i < n; i++)
-		if (module_name_equal(want->modules.v[i], name))
+		if (kmod_name_equal(want->modules.v[i], name))
 			return true;
 	return false;
 }
@@ -228,7 +219,7 @@ static int plan_wanted(struct plan *p, const struct desired *want, size_t i)
 
 	if (wants(want, name, i))
 		return 0;
-	if (!module_name_is_valid(name))
+	if (!kmod_name_is_valid(name))
 		return blocked(p, name, "is no name of a module");
 	if (!m)
 		return item(p, name, ITEM_UNOBSERVABLE, "", "loaded",

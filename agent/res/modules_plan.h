@@ -4,17 +4,19 @@
  */
 #pragma once
 
-#include "agent/res/modules_read.h"
+#include "agent/kmod.h"
 #include "agent/res/resource.h"
 
+#define MODULES_OWN_FILE "/etc/modules-load.d/garboard.conf"
 #define MODULES_PERSISTED " (persisted)"
 
 struct module_seen {
 	char *name;		/* as the spec wrote it */
-	enum module_live live;
-	enum module_index where;	/* looked up only when not loaded */
-	char real[MODULE_NAME_MAX];	/* what an alias stands for, or "" */
+	enum kmod_live live;
+	enum kmod_index where;	/* looked up only when not loaded */
+	char real[KMOD_NAME_MAX];	/* what an alias stands for, or "" */
 	char *denied;		/* cause, or NULL; loaded or not */
+	char *drift;		/* a parameter that is not as asked, or NULL */
 	bool loading;		/* we asked, and it is not over */
 	char *failed;		/* why our last attempt failed, or NULL */
 };

@@ -1,15 +1,13 @@
 #include "agent/res/sysctl_unit.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/res/sysctl_files.h"
+#include "agent/unitname.h"
 #include "common/cleanup.h"
-
-#define TEMPLATE "garboard-sysctl@"
-#define SUFFIX ".service"
 
 struct sysctl_ask {
 	struct sysctl_asks *owner;
@@ -18,33 +16,19 @@ struct sysctl_ask {
 	char *path, *value;
 };
 
-/* As systemd-escape(1) does; our paths do not begin with a dot. */
 int sysctl_unit_name(const char *path, char *buf, size_t size)
 {
-	static const char hex[] = "0123456789abcdef";
-	size_t n = sizeof(TEMPLATE) - 1;
+	char full[SYSCTL_KEY_MAX + 1], name[UNITNAME_MAX];
+	int n, r;
 
-	if (size < sizeof(TEMPLATE))
+	n = snprintf(full, sizeof(full), "/%s", path);
+	if (n >= (int)sizeof(full))
 		return -ENAMETOOLONG;
-	(void)memcpy(buf, TEMPLATE, n);
-	for (; *path; path++) {
-		unsigned char c = (unsigned char)*path;
-
-		if (n + 4 + sizeof(SUFFIX) > size)
-			return -ENAMETOOLONG;
-		if (c == '/') {
-			buf[n++] = '-';
-		} else if (isalnum(c) || strchr(":_.", c)) {
-			buf[n++] = *path;
-		} else {
-			buf[n++] = '\\';
-			buf[n++] = 'x';
-			buf[n++] = hex[c >> 4];
-			buf[n++] = hex[c & 15];
-		}
-	}
-	(void)memcpy(buf + n, SUFFIX, sizeof(SUFFIX));
-	return 0;
+	r = unitname_from_path(full, ".service", name);
+	if (r < 0)
+		return r;
+	n = snprintf(buf, size, "garboard-sysctl@%s", name);
+	return n >= (int)size ? -ENAMETOOLONG : 0;
 }
 
 static void ask_free(struct sysctl_ask *k)

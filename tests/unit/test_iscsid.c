@@ -151,18 +151,42 @@ static void is01_never_renamed(void **state)
 
 static void is03_module_is_the_cause(void **state)
 {
+	static const char index[] = "/lib/modules/6.1.0-t/modules.dep";
+	static const char builtin[] = "/lib/modules/6.1.0-t/modules.builtin";
 	struct run run;
 
 	(void)state;
 	put("/usr/sbin/iscsid", "");
+	put("/proc/modules", "");
+	put("/proc/sys/kernel/osrelease", "6.1.0-t\n");
+	put(index, "kernel/drivers/scsi/iscsi_tcp.ko:\n");
 	put(ISCSID_NAME_FILE, "InitiatorName=iqn.2024-05.org.example\n");
 	want_iscsid(&run);
 	look(&run);
 	assert_int_equal(state_of(&run, "iscsi_tcp"), ITEM_PENDING);
 	assert_non_null(strstr(reason_of(&run, "iscsid"), "iscsi_tcp"));
+
+	put("/etc/modprobe.d/no.conf", "install iscsi_tcp /bin/false\n");
+	look(&run);
+	assert_int_equal(state_of(&run, "iscsi_tcp"), ITEM_BLOCKED);
+	assert_non_null(strstr(reason_of(&run, "iscsi_tcp"), "no.conf:1"));
+	assert_int_equal(unlink(scratch_path("/etc/modprobe.d/no.conf")), 0);
+	put(index, "kernel/drivers/scsi/sg.ko:\n");
+	look(&run);
+	assert_int_equal(state_of(&run, "iscsi_tcp"), ITEM_BLOCKED);
+	assert_non_null(strstr(reason_of(&run, "iscsi_tcp"),
+			       "6.1.0-t has no such module"));
+	put(builtin, "kernel/drivers/scsi/iscsi_tcp.ko\n");
+	look(&run);
+	assert_int_equal(state_of(&run, "iscsi_tcp"), ITEM_IN_SYNC);
+
+	put(builtin, "");
+	put(index, "kernel/drivers/scsi/iscsi_tcp.ko:\n");
 	strlist_done(&run.want->modules);
 	look(&run);
 	assert_int_equal(state_of(&run, "iscsi_tcp"), ITEM_BLOCKED);
+	assert_non_null(strstr(reason_of(&run, "iscsi_tcp"),
+			       "baseline.modules"));
 	run_close(&run);
 }
 

@@ -57,42 +57,42 @@ static void names(void **state)
 
 	(void)state;
 	for (i = 0; i < N(t); i++)
-		assert_int_equal(module_name_is_valid(t[i].name), t[i].valid);
-	assert_true(module_name_equal("dm-crypt", "dm_crypt"));
-	assert_false(module_name_equal("dm-crypt", "dm_crypt2"));
-	assert_false(module_name_equal("dm-crypt2", "dm_crypt"));
+		assert_int_equal(kmod_name_is_valid(t[i].name), t[i].valid);
+	assert_true(kmod_name_equal("dm-crypt", "dm_crypt"));
+	assert_false(kmod_name_equal("dm-crypt", "dm_crypt2"));
+	assert_false(kmod_name_equal("dm-crypt2", "dm_crypt"));
 }
 
 static void where_modules_are(void **state)
 {
 	static const struct {
 		const char *name;
-		enum module_index where;
+		enum kmod_index where;
 		const char *real;
 	} t[] = {
-		{ "br-netfilter", MODULE_INDEX_FILE, "" },
-		{ "dm_crypt", MODULE_INDEX_FILE, "" },
-		{ "unix", MODULE_INDEX_BUILT_IN, "" },
-		{ "nf_conntrack_ipv4", MODULE_INDEX_FILE, "nf_conntrack" },
-		{ "bridge", MODULE_INDEX_ABSENT, "" },
-		{ "libiscsi", MODULE_INDEX_ABSENT, "" },
-		{ "pci:v00008086d*", MODULE_INDEX_FILE, "e1000" },
+		{ "br-netfilter", KMOD_INDEX_FILE, "" },
+		{ "dm_crypt", KMOD_INDEX_FILE, "" },
+		{ "unix", KMOD_INDEX_BUILT_IN, "" },
+		{ "nf_conntrack_ipv4", KMOD_INDEX_FILE, "nf_conntrack" },
+		{ "bridge", KMOD_INDEX_ABSENT, "" },
+		{ "libiscsi", KMOD_INDEX_ABSENT, "" },
+		{ "pci:v00008086d*", KMOD_INDEX_FILE, "e1000" },
 	};
-	char real[MODULE_NAME_MAX];
-	enum module_index where;
+	char real[KMOD_NAME_MAX];
+	enum kmod_index where;
 	size_t i;
 
 	(void)state;
 	for (i = 0; i < N(t); i++) {
-		assert_int_equal(module_index_find(scratch, "6.1.0-test",
+		assert_int_equal(kmod_index_find(scratch, "6.1.0-test",
 						   t[i].name, &where, real,
 						   NULL), 0);
 		assert_int_equal(where, t[i].where);
 		assert_string_equal(real, t[i].real);
 	}
-	assert_int_equal(module_index_find(scratch, "none", "overlay", &where,
+	assert_int_equal(kmod_index_find(scratch, "none", "overlay", &where,
 					   real, NULL), 0);
-	assert_int_equal(where, MODULE_INDEX_UNKNOWN);
+	assert_int_equal(where, KMOD_INDEX_UNKNOWN);
 }
 
 /* A hidden index is not a missing one: the load is tried. */
@@ -111,33 +111,33 @@ static void a_hidden_index(void **state)
 	run_close(&run);
 }
 
-static enum module_live live(const char *name)
+static enum kmod_live live(const char *name)
 {
-	return module_live(scratch, module_sysfs_is_there(scratch), name);
+	return kmod_live(scratch, kmod_sysfs_is_there(scratch), name);
 }
 
 static void live_states(void **state)
 {
 	(void)state;
 	put("/sys/module/slow/initstate", "coming\n");
-	assert_int_equal(live("overlay"), MODULE_LOADED);
-	assert_int_equal(live("printk"), MODULE_BUILT_IN);
-	assert_int_equal(live("slow"), MODULE_COMING);
-	assert_int_equal(live("nfs"), MODULE_NOT_LOADED);
+	assert_int_equal(live("overlay"), KMOD_LOADED);
+	assert_int_equal(live("printk"), KMOD_BUILT_IN);
+	assert_int_equal(live("slow"), KMOD_COMING);
+	assert_int_equal(live("nfs"), KMOD_NOT_LOADED);
 	assert_int_equal(rename(scratch_path("/sys"),
 				"/tmp/garboard-test-sys"), 0);
 	put("/proc/modules", "dm_crypt 61440 0 - Live 0x0\n"
 	    "dm_mod 1 0 - Loading 0x0\n");
-	assert_int_equal(live("dm-crypt"), MODULE_LOADED);
-	assert_int_equal(live("dm_mod"), MODULE_COMING);
-	assert_int_equal(live("dm"), MODULE_NOT_LOADED);
+	assert_int_equal(live("dm-crypt"), KMOD_LOADED);
+	assert_int_equal(live("dm_mod"), KMOD_COMING);
+	assert_int_equal(live("dm"), KMOD_NOT_LOADED);
 	assert_int_equal(rename("/tmp/garboard-test-sys",
 				scratch_path("/sys")), 0);
 }
 
 static void denials(void **state)
 {
-	struct module_denials d = { 0 };
+	struct kmod_denials d = { 0 };
 
 	(void)state;
 	put("/proc/cmdline", "quiet module_blacklist=nfs,vxlan "
@@ -148,20 +148,20 @@ static void denials(void **state)
 	    "install ok /sbin/modprobe -i ok\noptions loop max_loop=8\n");
 	put("/usr/lib/modprobe.d/masked.conf", "blacklist masked\n");
 	put_link("/etc/modprobe.d/masked.conf", "/dev/null");
-	assert_int_equal(module_denials_read(scratch, &d, NULL), 0);
-	assert_non_null(strstr(module_denials_find(&d, "vxlan"),
+	assert_int_equal(kmod_denials_read(scratch, &d, NULL), 0);
+	assert_non_null(strstr(kmod_denials_find(&d, "vxlan"),
 			       "command line (module_blacklist)"));
-	assert_non_null(module_denials_find(&d, "tun"));
-	assert_string_equal(module_denials_find(&d, "dm_crypt"),
+	assert_non_null(kmod_denials_find(&d, "tun"));
+	assert_string_equal(kmod_denials_find(&d, "dm_crypt"),
 			    "/etc/modprobe.d/x.conf:2 (blacklist)");
-	assert_string_equal(module_denials_find(&d, "sctp"),
+	assert_string_equal(kmod_denials_find(&d, "sctp"),
 			    "/etc/modprobe.d/x.conf:3 (install)");
-	assert_non_null(module_denials_find(&d, "rds"));
-	assert_null(module_denials_find(&d, "ok"));
-	assert_null(module_denials_find(&d, "loop"));
-	assert_null(module_denials_find(&d, "masked"));
-	assert_null(module_denials_find(&d, "commented"));
-	module_denials_done(&d);
+	assert_non_null(kmod_denials_find(&d, "rds"));
+	assert_null(kmod_denials_find(&d, "ok"));
+	assert_null(kmod_denials_find(&d, "loop"));
+	assert_null(kmod_denials_find(&d, "masked"));
+	assert_null(kmod_denials_find(&d, "commented"));
+	kmod_denials_done(&d);
 }
 
 static void a07_loaded_and_persisted(void **state)
@@ -295,6 +295,33 @@ static void a_kernel_without_modules(void **state)
 	run_close(&run);
 }
 
+/* A parameter is read at the load: a file that is newer waits for a boot. */
+static void mo02_options_of_a_running_module(void **state)
+{
+	struct run run;
+
+	(void)state;
+	put("/sys/module/overlay/parameters/metacopy", "N\n");
+	put("/sys/module/overlay/parameters/limit", "16\n");
+	put(MODULES_OWN_FILE, "overlay\n");
+	put("/etc/modprobe.d/o.conf", "options overlay metacopy=1 limit=0x10\n"
+	    "options overlay metacopy=0 unknown=7\n");
+	run_open(&run, &resource_modules);
+	want_module(&run, "overlay");
+	look(&run);
+	assert_int_equal(state_of(&run, "overlay"), ITEM_IN_SYNC);
+	assert_string_equal(reason_of(&run, "overlay"), "");
+	put("/etc/modprobe.d/o.conf", "\noptions overlay metacopy=on limit=16\n"
+	    "options overlay metacopy\n");
+	look(&run);
+	assert_int_equal(state_of(&run, "overlay"), ITEM_IN_SYNC);
+	assert_non_null(strstr(reason_of(&run, "overlay"),
+			       "o.conf:3 asks for metacopy=Y, the running "
+			       "module has N"));
+	assert_int_equal(run.changes.n, 0);
+	run_close(&run);
+}
+
 static void an_alias_counts(void **state)
 {
 	struct run run;
@@ -305,6 +332,12 @@ static void an_alias_counts(void **state)
 	want_module(&run, "nf_conntrack_ipv4");
 	look(&run);
 	assert_int_equal(state_of(&run, "nf_conntrack_ipv4"), ITEM_IN_SYNC);
+	want_module(&run, "flows-of-ours");
+	look(&run);
+	assert_int_equal(state_of(&run, "flows-of-ours"), ITEM_BLOCKED);
+	put("/etc/modprobe.d/a.conf", "alias flows_of_ours nf-conntrack\n");
+	look(&run);
+	assert_int_equal(state_of(&run, "flows-of-ours"), ITEM_IN_SYNC);
 	run_close(&run);
 }
 
@@ -322,6 +355,7 @@ int main(void)
 		T(mo04_one_bad_module),
 		T(mo02_loaded_and_denied),
 		T(a_kernel_without_modules),
+		T(mo02_options_of_a_running_module),
 		T(an_alias_counts),
 	};
 

@@ -1,4 +1,4 @@
-#include "agent/res/modules_read.h"
+#include "agent/kmod.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -15,14 +15,14 @@
 #include "common/put.h"
 
 #define PROC_MODULES_MAX (1024 * 1024)
-#define CMDLINE_MAX 65536
-#define DENIALS_MAX 4096
+#define CMDLINE_MAX	 65536
+#define DENIALS_MAX	 4096
 
-bool module_name_is_valid(const char *name)
+bool kmod_name_is_valid(const char *name)
 {
 	size_t n = strlen(name), i;
 
-	if (n == 0 || n >= MODULE_NAME_MAX || name[0] == '-')
+	if (n == 0 || n >= KMOD_NAME_MAX || name[0] == '-')
 		return false;
 	for (i = 0; i < n; i++)
 		if (!isalnum((unsigned char)name[i]) && name[i] != '_' &&
@@ -46,22 +46,22 @@ static bool equal_n(const char *name, const char *other, size_t n)
 	return name[n] == '\0';
 }
 
-bool module_name_equal(const char *a, const char *b)
+bool kmod_name_equal(const char *a, const char *b)
 {
 	return equal_n(a, b, strlen(b));
 }
 
-void module_name_fold(const char *name, char *buf)
+void kmod_name_fold(const char *name, char *buf)
 {
 	size_t i;
 
-	for (i = 0; i < MODULE_NAME_MAX - 1 && name[i]; i++)
+	for (i = 0; i < KMOD_NAME_MAX - 1 && name[i]; i++)
 		buf[i] = fold(name[i]);
 	buf[i] = '\0';
 }
 
 /* Without sysfs: "name size used by state address". */
-static enum module_live live_by_proc(const char *root, const char *name)
+static enum kmod_live live_by_proc(const char *root, const char *name)
 {
 	_cleanup_free_ char *data = NULL;
 	char path[PATH_MAX], *text, *line;
@@ -69,56 +69,54 @@ static enum module_live live_by_proc(const char *root, const char *name)
 
 	if (rootpath(root, path, "/proc/modules") < 0 ||
 	    file_read(path, PROC_MODULES_MAX, &data, &size, NULL) < 0)
-		return MODULE_NOT_LOADED;
+		return KMOD_NOT_LOADED;
 	for (text = data; (line = strsep(&text, "\n"));)
 		if (equal_n(name, line, strcspn(line, " ")))
-			return strstr(line, " Loading ") ? MODULE_COMING :
-							   MODULE_LOADED;
-	return MODULE_NOT_LOADED;
+			return strstr(line, " Loading ") ? KMOD_COMING
+							 : KMOD_LOADED;
+	return KMOD_NOT_LOADED;
 }
 
-bool module_sysfs_is_there(const char *root)
+bool kmod_sysfs_is_there(const char *root)
 {
 	char path[PATH_MAX];
 	struct stat st;
 
-	return rootpath(root, path, "/sys/module") == 0 &&
-	       stat(path, &st) == 0;
+	return rootpath(root, path, "/sys/module") == 0 && stat(path, &st) == 0;
 }
 
-enum module_live module_live(const char *root, bool sysfs, const char *name)
+enum kmod_live kmod_live(const char *root, bool sysfs, const char *name)
 {
-	char path[PATH_MAX], folded[MODULE_NAME_MAX], state[32], *end;
+	char path[PATH_MAX], folded[KMOD_NAME_MAX], state[32], *end;
 	struct stat st;
 	int r;
 
-	module_name_fold(name, folded);
+	kmod_name_fold(name, folded);
 	if (rootpath(root, path, "/sys/module/") < 0)
-		return MODULE_NOT_LOADED;
+		return KMOD_NOT_LOADED;
 	end = put_text(path + strlen(path), path + sizeof(path), folded);
 	(void)put_text(end, path + sizeof(path), "/initstate");
 	r = file_line(path, state, sizeof(state), NULL);
 	if (r == 0)
-		return strcmp(state, "live") == 0 ? MODULE_LOADED :
-		       strcmp(state, "coming") == 0 ? MODULE_COMING :
-						      MODULE_NOT_LOADED;
+		return strcmp(state, "live") == 0     ? KMOD_LOADED
+		       : strcmp(state, "coming") == 0 ? KMOD_COMING
+						      : KMOD_NOT_LOADED;
 	/* Built-in code has a directory (if parameters), but no state. */
 	*end = '\0';
 	if (stat(path, &st) == 0)
-		return MODULE_BUILT_IN;
+		return KMOD_BUILT_IN;
 	if (!sysfs)
 		return live_by_proc(root, name);
-	return MODULE_NOT_LOADED;
+	return KMOD_NOT_LOADED;
 }
 
-int module_release(const char *root, char *buf, size_t size)
+int kmod_release(const char *root, char *buf, size_t size)
 {
 	struct utsname u;
 	char path[PATH_MAX];
 
 	if (rootpath(root, path, "/proc/sys/kernel/osrelease") == 0 &&
-	    file_line(path, buf, size, NULL) == 0 && *buf &&
-	    !strchr(buf, '/'))
+	    file_line(path, buf, size, NULL) == 0 && *buf && !strchr(buf, '/'))
 		return 0;
 	if (uname(&u) < 0)
 		return -errno;
@@ -148,7 +146,7 @@ static int index_has(const char *root, const char *release, const char *file,
 	*ret_found = false;
 	r = rootpath(root, path, "/lib/modules/%s/%s", release, file);
 	if (r == 0)
-		r = file_read(path, MODULE_INDEX_MAX, &data, &size, f);
+		r = file_read(path, KMOD_INDEX_MAX, &data, &size, f);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	for (text = data; !*ret_found && (line = strsep(&text, "\n"));)
@@ -157,8 +155,8 @@ static int index_has(const char *root, const char *release, const char *file,
 }
 
 /* "alias nf_conntrack_ipv4 nf_conntrack"; patterns are not for names. */
-static int index_alias(const char *root, const char *release,
-		       const char *name, char *ret_real, struct fault *f)
+static int index_alias(const char *root, const char *release, const char *name,
+		       char *ret_real, struct fault *f)
 {
 	_cleanup_free_ char *data = NULL;
 	char path[PATH_MAX], *text, *line;
@@ -167,7 +165,7 @@ static int index_alias(const char *root, const char *release,
 
 	r = rootpath(root, path, "/lib/modules/%s/modules.alias", release);
 	if (r == 0)
-		r = file_read(path, MODULE_INDEX_MAX, &data, &size, f);
+		r = file_read(path, KMOD_INDEX_MAX, &data, &size, f);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	for (text = data; (line = strsep(&text, "\n"));) {
@@ -176,20 +174,46 @@ static int index_alias(const char *root, const char *release,
 		alias = strsep(&line, " ");
 		real = strsep(&line, " ");
 		if (!real || strcmp(word, "alias") != 0 ||
-		    !module_name_equal(name, alias) ||
-		    !module_name_is_valid(real))
+		    !kmod_name_equal(name, alias) || !kmod_name_is_valid(real))
 			continue;
-		module_name_fold(real, ret_real);
+		kmod_name_fold(real, ret_real);
 		return 0;
 	}
 	return 0;
 }
 
-int module_index_find(const char *root, const char *release,
-		      const char *name, enum module_index *ret_where,
-		      char *ret_real, struct fault *f)
+struct alias {
+	const char *name;
+	char *real;
+};
+
+static int alias_line(void *userdata, const char *file, unsigned int number,
+		      char *line)
 {
-	char path[PATH_MAX], real[MODULE_NAME_MAX] = "";
+	struct alias *a = userdata;
+	char *word, *name, *real;
+
+	(void)file;
+	(void)number;
+	line += strspn(line, " \t");
+	word = strsep(&line, " \t");
+	if (!line || strcmp(word, "alias") != 0)
+		return 0;
+	line += strspn(line, " \t");
+	name = strsep(&line, " \t");
+	if (!line || !kmod_name_equal(a->name, name))
+		return 0;
+	line += strspn(line, " \t");
+	real = strsep(&line, " \t\r");
+	if (kmod_name_is_valid(real) && strcmp(real, "off") != 0)
+		kmod_name_fold(real, a->real);
+	return 0;
+}
+
+int kmod_index_find(const char *root, const char *release, const char *name,
+		    enum kmod_index *ret_where, char *ret_real, struct fault *f)
+{
+	char path[PATH_MAX], real[KMOD_NAME_MAX] = "";
 	struct stat st;
 	bool found;
 	int r;
@@ -200,30 +224,33 @@ int module_index_find(const char *root, const char *release,
 	*ret_real = '\0';
 	if (stat(path, &st) < 0) {
 		/* Hidden (ProtectKernelModules=) is not gone (MO-03). */
-		*ret_where = errno == ENOENT ? MODULE_INDEX_UNKNOWN :
-					       MODULE_INDEX_UNREADABLE;
+		*ret_where = errno == ENOENT ? KMOD_INDEX_UNKNOWN
+					     : KMOD_INDEX_UNREADABLE;
 		return 0;
 	}
 	r = index_has(root, release, "modules.builtin", name, &found, f);
 	if (r == 0 && found) {
-		*ret_where = MODULE_INDEX_BUILT_IN;
+		*ret_where = KMOD_INDEX_BUILT_IN;
 		return 0;
 	}
 	if (r == 0)
 		r = index_has(root, release, "modules.dep", name, &found, f);
 	if (r == 0 && !found)
+		r = confdirs_lines(root, "modprobe.d", alias_line,
+				   &(struct alias){ name, real }, f);
+	if (r == 0 && !found && !*real)
 		r = index_alias(root, release, name, real, f);
 	if (r < 0)
 		return r;
-	*ret_where = found || *real ? MODULE_INDEX_FILE : MODULE_INDEX_ABSENT;
+	*ret_where = found || *real ? KMOD_INDEX_FILE : KMOD_INDEX_ABSENT;
 	memcpy(ret_real, real, sizeof(real));
 	return 0;
 }
 
-static int denials_add(struct module_denials *d, const char *name,
+static int denials_add(struct kmod_denials *d, const char *name,
 		       const char *cause)
 {
-	struct module_denial *v;
+	struct kmod_denial *v;
 
 	if (d->n >= DENIALS_MAX)
 		return -E2BIG;
@@ -231,7 +258,7 @@ static int denials_add(struct module_denials *d, const char *name,
 	if (!v)
 		return -ENOMEM;
 	d->v = v;
-	v[d->n] = (struct module_denial){ strdup(name), strdup(cause) };
+	v[d->n] = (struct kmod_denial){strdup(name), strdup(cause)};
 	d->n++;
 	return v[d->n - 1].name && v[d->n - 1].cause ? 0 : -ENOMEM;
 }
@@ -282,11 +309,12 @@ static int deny_line(void *userdata, const char *file, unsigned int number,
 	return denials_add(userdata, name, cause);
 }
 
-static int deny_cmdline(const char *root, struct module_denials *d,
+static int deny_cmdline(const char *root, struct kmod_denials *d,
 			struct fault *f)
 {
 	static const char *const keys[] = {
-		"module_blacklist=", "modprobe.blacklist=",
+		"module_blacklist=",
+		"modprobe.blacklist=",
 	};
 	_cleanup_free_ char *data = NULL;
 	char path[PATH_MAX], cause[128], *text, *word, *name;
@@ -304,8 +332,10 @@ static int deny_cmdline(const char *root, struct module_denials *d,
 				break;
 		if (i == 2)
 			continue;
-		(void)snprintf(cause, sizeof(cause), "kernel command line "
-			       "(%.*s)", (int)strlen(keys[i]) - 1, keys[i]);
+		(void)snprintf(cause, sizeof(cause),
+			       "kernel command line "
+			       "(%.*s)",
+			       (int)strlen(keys[i]) - 1, keys[i]);
 		word += strlen(keys[i]);
 		while (r == 0 && (name = strsep(&word, ",")))
 			r = denials_add(d, name, cause);
@@ -313,35 +343,34 @@ static int deny_cmdline(const char *root, struct module_denials *d,
 	return r;
 }
 
-int module_denials_read(const char *root, struct module_denials *ret_denials,
-			struct fault *f)
+int kmod_denials_read(const char *root, struct kmod_denials *ret_denials,
+		      struct fault *f)
 {
-	struct module_denials d = { NULL, 0 };
+	struct kmod_denials d = {NULL, 0};
 	int r;
 
 	r = deny_cmdline(root, &d, f);
 	if (r == 0)
 		r = confdirs_lines(root, "modprobe.d", deny_line, &d, f);
 	if (r < 0) {
-		module_denials_done(&d);
+		kmod_denials_done(&d);
 		return r;
 	}
 	*ret_denials = d;
 	return 0;
 }
 
-const char *module_denials_find(const struct module_denials *d,
-				const char *name)
+const char *kmod_denials_find(const struct kmod_denials *d, const char *name)
 {
 	size_t i;
 
 	for (i = 0; i < d->n; i++)
-		if (module_name_equal(d->v[i].name, name))
+		if (kmod_name_equal(d->v[i].name, name))
 			return d->v[i].cause;
 	return NULL;
 }
 
-void module_denials_done(struct module_denials *d)
+void kmod_denials_done(struct kmod_denials *d)
 {
 	size_t i;
 
@@ -350,10 +379,10 @@ void module_denials_done(struct module_denials *d)
 		free(d->v[i].cause);
 	}
 	free(d->v);
-	*d = (struct module_denials){ NULL, 0 };
+	*d = (struct kmod_denials){NULL, 0};
 }
 
-bool module_loading_is_disabled(const char *root)
+bool kmod_loading_is_disabled(const char *root)
 {
 	char path[PATH_MAX], value[16];
 
@@ -362,7 +391,7 @@ bool module_loading_is_disabled(const char *root)
 	       strcmp(value, "1") == 0;
 }
 
-bool module_loading_is_impossible(const char *root)
+bool kmod_loading_is_impossible(const char *root)
 {
 	char path[PATH_MAX];
 	struct stat st;
@@ -371,39 +400,59 @@ bool module_loading_is_impossible(const char *root)
 	       stat(path, &st) < 0 && errno == ENOENT;
 }
 
-static int own_line(void *userdata, const char *file, unsigned int number,
-		    char *line)
+bool kmod_obstacle_text(const struct kmod_obstacle *o, char *buf, size_t size)
 {
-	size_t n;
-
-	(void)file;
-	(void)number;
-	line += strspn(line, " \t");
-	n = strcspn(line, " \t\r");
-	line[n] = '\0';
-	if (!*line || *line == '#' || *line == ';')
-		return 0;
-	return strlist_add(userdata, line);
+	if (o->impossible)
+		(void)snprintf(buf, size,
+			       "kernel %s cannot load modules, and "
+			       "does not tell whether this one is built in",
+			       o->release);
+	else if (o->disabled)
+		(void)snprintf(buf, size,
+			       "kernel.modules_disabled is 1: "
+			       "nothing can be loaded before a reboot");
+	else if (o->denied)
+		(void)snprintf(buf, size,
+			       "deny-listed by %s; remove that "
+			       "entry or take the module out of the spec",
+			       o->denied);
+	else if (o->where == KMOD_INDEX_UNKNOWN)
+		(void)snprintf(buf, size,
+			       "needs a reboot into the installed "
+			       "kernel: /lib/modules/%s is not there",
+			       o->release);
+	else if (o->where == KMOD_INDEX_ABSENT)
+		(void)snprintf(buf, size,
+			       "kernel %s has no such module; "
+			       "correct its name or install the package that "
+			       "brings it",
+			       o->release);
+	else
+		return false;
+	return true;
 }
 
-int module_own_read(const char *root, struct strlist *ret_names,
-		    struct fault *f)
+bool kmod_is_there(const char *root, const char *name, char *buf, size_t size)
 {
-	_cleanup_free_ char *data = NULL;
-	struct strlist names = STRLIST_INIT;
-	char path[PATH_MAX];
-	size_t size;
-	int r;
+	CLEANUP(kmod_denials_done) struct kmod_denials d = {NULL, 0};
+	char release[128] = "", real[KMOD_NAME_MAX];
+	struct kmod_obstacle o = {.release = release};
+	enum kmod_live live;
 
-	r = rootpath(root, path, "%s", MODULES_OWN_FILE);
-	if (r == 0)
-		r = file_read(path, CONFDIRS_FILE_SIZE_MAX, &data, &size, f);
-	if (r == 0)
-		r = confdirs_text(MODULES_OWN_FILE, data, own_line, &names);
-	if (r < 0 && r != -ENOENT) {
-		strlist_done(&names);
-		return r;
-	}
-	*ret_names = names;
-	return 0;
+	*buf = '\0';
+	live = kmod_live(root, kmod_sysfs_is_there(root), name);
+	if (live == KMOD_LOADED || live == KMOD_BUILT_IN)
+		return true;
+	if (live == KMOD_COMING ||
+	    kmod_release(root, release, sizeof(release)) < 0 ||
+	    kmod_index_find(root, release, name, &o.where, real, NULL) < 0)
+		return false;
+	if (o.where == KMOD_INDEX_BUILT_IN)
+		return true;
+	o.disabled = kmod_loading_is_disabled(root);
+	o.impossible = kmod_loading_is_impossible(root);
+	(void)kmod_denials_read(root, &d, NULL);
+	o.denied = kmod_denials_find(&d, name);
+	(void)kmod_obstacle_text(&o, buf, size);
+	return false;
 }
