@@ -46,14 +46,14 @@ AGENT += blobs child facts forwarding k3s k3s_config k3s_files k3s_lines k3s_wor
 	orders_trust power state state_fields state_results statefile upward
 # verbs, the socket of the link, reports, status
 AGENT += cmd cmd_disarm cmd_explain lock cmd_converge cmd_converge_go cmd_reset_identity cmd_run cmd_status converge converge_go json \
-	link_sock report session sockets status status_client status_sock verdict
+	link_sock report session sockets status status_client status_sock uncovered verdict
 # the host's own resources: sysctl, modules, timezone, iscsid; D-Bus
 AGENT += confdirs kept ours rootpath stamps wake res/sysctl res/sysctl_files res/sysctl_plan res/sysctl_glob res/sysctl_held res/sysctl_unit \
 	kmod kmod_options res/modules res/modules_plan \
 	res/timezone res/timezone_plan res/timezone_read \
 	res/iscsid res/iscsid_plan res/iscsid_read res/swap res/swap_plan res/swap_read unitname hardware smbios
 # netlink, kill-switch, routing
-AGENT += nl/conntrack nl/nl_notify nl/nl_reply nl/nl_sock nl/rtnl nl/rtnl_index nl/rtnl_lookup nl/rtnl_msg nl/rtnl_text explain/explain explain/fib explain/filter explain/look explain/packet
+AGENT += nl/conntrack nl/nl_notify nl/nl_reply nl/nl_sock nl/rtnl nl/rtnl_index nl/rtnl_lookup nl/rtnl_msg nl/rtnl_text nl/tc explain/explain explain/fib explain/filter explain/look explain/packet
 AGENT += bus/bus bus/systemd1 bus/systemd1_unit bus/timedate1
 AGENT += nl/nft nl/nft_batch nl/nft_diff nl/nft_expr nl/nft_model nl/nft_msg \
 	armed armed_text lockdown_file lockdown_keep trial res/killswitch res/killswitch_plan \

@@ -22,6 +22,7 @@
 #include "agent/state.h"
 #include "agent/status.h"
 #include "agent/trial.h"
+#include "agent/uncovered.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -55,6 +56,7 @@ struct agent {
 	struct engine *engine;
 	struct k3s *k3s;
 	struct trial *trial;
+	struct uncovered *uncovered;
 	struct session *session;
 	struct status_sock *status;
 };
@@ -64,6 +66,21 @@ static void on_news(void *userdata)
 	struct agent *a = userdata;
 
 	trial_look(a->trial);
+	uncovered_look(a->uncovered);
+	session_news(a->session);
+}
+
+static void on_paths(void *userdata)
+{
+	const struct agent *a = userdata;
+	const struct uncovered_paths *p = uncovered_get(a->uncovered);
+	size_t i;
+
+	for (i = 0; i < p->n; i++)
+		log_warning("not covered by the kill-switch: %s", p->v[i].text);
+	if (p->n == 0)
+		log_notice("no path is left that the kill-switch does not "
+			   "cover");
 	session_news(a->session);
 }
 
@@ -85,6 +102,7 @@ static void fill_status(void *userdata, struct status_input *ret_input)
 		.state = &a->state,
 		.k3s = a->k3s,
 		.trial = a->trial,
+		.uncovered = a->uncovered,
 		.cluster = a->has_bundle ? a->bundle.cluster : "",
 		.session = a->has_bundle ? session_state(a->session) :
 					   "no bundle",
@@ -246,6 +264,9 @@ static int start_engine(struct agent *a, const struct options *o,
 	engine_on_change(a->engine, on_news, a);
 	restore(a);
 	r = start_trial(a, o->trial, f);
+	if (r == 0)
+		r = uncovered_new(a->event, a->engine, a->state.dir, on_paths,
+				  a, &a->uncovered, f);
 	if (r < 0)
 		return r;
 	r = engine_attach(a->engine);
@@ -263,6 +284,7 @@ static int start_session(struct agent *a, int fd, struct fault *f)
 		.engine = a->engine,
 		.k3s = a->k3s,
 		.trial = a->trial,
+		.uncovered = a->uncovered,
 		.report_key = a->report_key,
 		.seal_key = a->seal_key,
 		.link_uid = pw ? pw->pw_uid : 0,
@@ -296,6 +318,7 @@ static void agent_done(struct agent *a)
 {
 	(void)status_sock_free(a->status);
 	(void)session_free(a->session);
+	(void)uncovered_free(a->uncovered);
 	(void)trial_free(a->trial);
 	(void)k3s_free(a->k3s);
 	(void)bus_unlisten(a->listener);

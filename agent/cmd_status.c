@@ -123,6 +123,15 @@ static void print_facts(const struct status_doc *d)
 			     "" : "not ");
 }
 
+static void print_uncovered(const struct status_doc *d)
+{
+	size_t i, n = status_count(d, "uncovered");
+
+	for (i = 0; i < n; i++)
+		(void)printf("not covered: %s\n",
+			     get(d, "uncovered.%zu.text", i));
+}
+
 static void print_resource(const struct status_doc *d, size_t i)
 {
 	char items[64];
@@ -187,7 +196,8 @@ int cmd_status(int argc, char **argv)
 		(void)fputs(text, stdout);
 	} else {
 		print_node(d);
-	print_facts(d);
+		print_facts(d);
+		print_uncovered(d);
 		(void)printf("health    %s - %s\n\n", get(d, "health.name"),
 			     get(d, "health.text"));
 		for (i = 0; i < status_count(d, "resources"); i++)

@@ -8,6 +8,7 @@
 #include "agent/facts.h"
 #include "agent/hardware.h"
 #include "agent/k3s.h"
+#include "agent/uncovered.h"
 #include "common/cleanup.h"
 #include "proto/desired_wire.h"
 #include "proto/keys.h"
@@ -44,7 +45,19 @@ static int fill_resource(enum resource_id id, const struct engine_resource *r,
 	return 0;
 }
 
+static int fill_uncovered(const struct uncovered_paths *p,
+			  struct strlist *list)
+{
+	size_t i;
+	int r = 0;
+
+	for (i = 0; r == 0 && i < p->n; i++)
+		r = strlist_add(list, p->v[i].text);
+	return r;
+}
+
 int report_make(const struct engine *engine, const struct k3s *k3s,
+		const struct uncovered *uncovered,
 		uint64_t counter, usec now, struct up **ret_up)
 {
 	const struct desired *d = engine_desired(engine);
@@ -69,6 +82,9 @@ int report_make(const struct engine *engine, const struct k3s *k3s,
 		r = k3s_status_copy(k3s, &up->report.k3s);
 	if (r == 0 && d && d->egress.n_classes > 0)
 		r = facts_tunnels(&d->egress, &up->report.tunnels);
+	if (r == 0)
+		r = fill_uncovered(uncovered_get(uncovered),
+				   &up->report.uncovered);
 	if (r < 0) {
 		(void)up_free(up);
 		return r;

@@ -11,9 +11,11 @@
 #include "proto/up.h"
 
 struct k3s;
+struct uncovered;
 
-/* A UP_REPORT; up_free() it. -ENOMEM. */
+/* A UP_REPORT; up_free() it. `uncovered` may be NULL. -ENOMEM. */
 int report_make(const struct engine *engine, const struct k3s *k3s,
+		const struct uncovered *uncovered,
 		uint64_t counter, usec now, struct up **ret_up);
 
 /* A UP_HELLO with this nonce. */

@@ -92,7 +92,7 @@ static void send_report(struct session *s)
 {
 	struct up *up;
 
-	if (report_make(s->env.engine, s->env.k3s, ++s->counter,
+	if (report_make(s->env.engine, s->env.k3s, s->env.uncovered, ++s->counter,
 			clock_boottime(), &up) < 0)
 		return;
 	s->carried = up->report.carries_endpoint;

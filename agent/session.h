@@ -16,6 +16,7 @@
 
 struct k3s;
 struct trial;
+struct uncovered;
 struct session;
 
 struct session_params {
@@ -34,6 +35,7 @@ struct session_env {		/* all borrowed */
 	struct engine *engine;
 	struct k3s *k3s;
 	struct trial *trial;
+	const struct uncovered *uncovered;	/* may be NULL */
 	const struct key *report_key;
 	const struct key *seal_key;
 	uid_t link_uid;

@@ -9,6 +9,7 @@
 #include "agent/json.h"
 #include "agent/k3s.h"
 #include "agent/trial.h"
+#include "agent/uncovered.h"
 #include "agent/verdict.h"
 #include "common/parse.h"
 
@@ -162,6 +163,7 @@ static void put_verdict(struct json *j, const struct status_input *in,
 {
 	struct verdict_input vi = { .engine = report,
 				    .trial = trial,
+				    .uncovered = uncovered_get(in->uncovered),
 				    .enrolled = in->state->enrolled,
 				    .session = strcmp(in->session, "up") == 0,
 				    .state_fault = in->state_fault };
@@ -174,6 +176,22 @@ static void put_verdict(struct json *j, const struct status_input *in,
 	json_text(j, "text", v.text);
 	json_text(j, "perfdata", v.perfdata);
 	json_close(j, '}');
+}
+
+static void put_uncovered(struct json *j, const struct uncovered_paths *p)
+{
+	size_t i;
+
+	json_open(j, "uncovered", '[');
+	for (i = 0; i < p->n; i++) {
+		json_open(j, NULL, '{');
+		json_text(j, "path", p->v[i].path);
+		json_text(j, "device", p->v[i].device);
+		json_bool(j, "critical", p->v[i].critical);
+		json_text(j, "text", p->v[i].text);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
 }
 
 int status_document(const struct status_input *in, usec now, char **ret_text,
@@ -193,6 +211,7 @@ int status_document(const struct status_input *in, usec now, char **ret_text,
 	json_number(&j, "generation", report.generation);
 	put_trial(&j, &trial);
 	put_verdict(&j, in, &report, &trial);
+	put_uncovered(&j, uncovered_get(in->uncovered));
 	put_resources(&j, &report);
 	put_k3s(&j, in->k3s, in->stranger);
 	json_close(&j, '}');

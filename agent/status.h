@@ -20,6 +20,7 @@
 
 struct k3s;
 struct trial;
+struct uncovered;
 
 /* What the document is made of; all borrowed. */
 struct status_input {
@@ -27,6 +28,7 @@ struct status_input {
 	const struct node_state *state;
 	const struct k3s *k3s;		/* may be NULL */
 	const struct trial *trial;	/* may be NULL */
+	const struct uncovered *uncovered;	/* may be NULL */
 	const char *cluster;		/* "" without a bundle */
 	const char *session;		/* "up", "down", "waiting for approval" */
 	const char *peer;		/* coordinator address, or why not */

@@ -94,6 +94,18 @@ static void judge_trial(const struct trial_status *t, struct verdict *v)
 		    t->generation);
 }
 
+static void judge_uncovered(const struct uncovered_paths *p,
+			    struct verdict *v)
+{
+	size_t i;
+
+	for (i = 0; i < p->n; i++)
+		say(v, p->v[i].critical ? VERDICT_CRITICAL : VERDICT_WARNING,
+		    "not covered: %s", p->v[i].text);
+	if (p->more)
+		say(v, VERDICT_WARNING, "not covered: %zu more", p->more);
+}
+
 void verdict_make(const struct verdict_input *in, struct verdict *ret_verdict)
 {
 	struct verdict v = { .code = VERDICT_OK };
@@ -123,6 +135,8 @@ void verdict_make(const struct verdict_input *in, struct verdict *ret_verdict)
 		say(&v, VERDICT_WARNING, "no session with the coordinator");
 	if (in->trial)
 		judge_trial(in->trial, &v);
+	if (in->uncovered)
+		judge_uncovered(in->uncovered, &v);
 	if (!*v.text)
 		say(&v, VERDICT_OK, "%zu items in sync", items);
 	(void)snprintf(v.perfdata, sizeof(v.perfdata),

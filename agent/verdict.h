@@ -5,7 +5,8 @@
  * Critical: protection is not as desired (the kill-switch, in any way), or
  * a proof is too old to count. Warning: anything else that is not as
  * desired, contended, or cannot be told; a broken state file; no session;
- * a desired state that was taken back (trial.h).
+ * a desired state that was taken back (trial.h). A path that no layer of the
+ * kill-switch covers (uncovered.h) is one or the other, as it says.
  * A resource switched below enforce is named, never silently fine.
  */
 #pragma once
@@ -14,6 +15,7 @@
 
 #include "agent/engine.h"
 #include "agent/trial.h"
+#include "agent/uncovered.h"
 
 #define VERDICT_TEXT_MAX 512
 #define VERDICT_PROOF_MAX (180 * USEC_PER_SEC)	/* three periods */
@@ -31,6 +33,7 @@ struct verdict_input {
 	bool session;		/* the coordinator is connected */
 	const char *state_fault;	/* of the state files; "" */
 	const struct trial_status *trial;	/* may be NULL */
+	const struct uncovered_paths *uncovered;	/* may be NULL */
 };
 
 struct verdict {

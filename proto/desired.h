@@ -82,6 +82,7 @@ struct desired_class {
 	uint32_t mark, mask;		/* mask 0: no mark */
 	struct ip_addr *dns;		/* resolvers through the tunnel */
 	size_t n_dns;
+	bool loose_pods;		/* has pods without a pool of their own */
 	bool gateway;			/* this node is one of its gateways */
 	size_t tunnel;			/* index into egress.tunnels */
 };

@@ -77,6 +77,8 @@ static const struct wire_field class_fields[] = {
 	{ "gateway", WIRE_BOOL, 0, .offset = offsetof(struct desired_class, gateway) },
 	{ "tunnel", WIRE_U32, 0, .offset = offsetof(struct desired_class, tunnel),
 	  .max = DESIRED_TUNNELS_MAX - 1 },
+	{ "loose_pods", WIRE_BOOL, 0,
+	  .offset = offsetof(struct desired_class, loose_pods) },
 };
 
 static int check_class(const void *value, struct fault *f)

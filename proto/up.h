@@ -128,6 +128,7 @@ struct up_report {
 	bool carries_endpoint;
 	bool settled;
 	struct strlist tunnels;		/* "wg0 10.61.0.10", of a gateway */
+	struct strlist uncovered;	/* by no layer of the kill-switch */
 };
 
 struct up_heartbeat {

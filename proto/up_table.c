@@ -187,6 +187,9 @@ static const struct wire_field report_fields[] = {
 	{ "settled", WIRE_BOOL, 0, .offset = offsetof(struct up_report, settled) },
 	{ "tunnels", WIRE_TEXTS, 0, .offset = offsetof(struct up_report, tunnels),
 	  .max = UP_LIST_MAX, .text_max = IF_NAMESIZE + IP_TEXT_MAX },
+	{ "uncovered", WIRE_TEXTS, TOLD,
+	  .offset = offsetof(struct up_report, uncovered), .max = UP_LIST_MAX,
+	  .text_max = UP_TEXT_MAX },
 };
 
 static const struct wire_message report = {

@@ -202,6 +202,8 @@ static void copy_prefixes(struct build *b, const struct spec_class *c,
 	size_t i;
 	int r = 0;
 
+	out->loose_pods = spec_given(c->pods_pos) &&
+			  !c->pool_cidr.v.addr.family;
 	if (c->pool_cidr.v.addr.family) {
 		r = prefix_list_add(&out->pods, &c->pool_cidr.v);
 		build_say(b, "class", c->name.v,

@@ -84,6 +84,16 @@ static int link_info(const struct nlattr *nest, struct rtnl_link *l)
 	return 0;
 }
 
+static void link_xdp(const struct nlattr *nest, struct rtnl_link *l)
+{
+	const struct nlattr *a;
+
+	mnl_attr_for_each_nested(a, nest)
+		if (mnl_attr_get_type(a) == IFLA_XDP_ATTACHED &&
+		    mnl_attr_get_payload_len(a) == 1)
+			l->xdp = mnl_attr_get_u8(a) != XDP_ATTACHED_NONE;
+}
+
 static int link_attr(const struct nlattr *a, struct rtnl_link *l,
 		     bool *foreign_lower)
 {
@@ -102,6 +112,9 @@ static int link_attr(const struct nlattr *a, struct rtnl_link *l,
 		return 0;
 	case IFLA_LINKINFO:
 		return link_info(a, l);
+	case IFLA_XDP:
+		link_xdp(a, l);
+		return 0;
 	}
 	return 0;
 }

@@ -35,6 +35,7 @@ struct rtnl_link {
 	int lower;			/* IFLA_LINK in the same netns; 0 */
 	bool hardware;			/* a device of a bus is behind it */
 	bool bare;			/* ARPHRD_NONE: as tunnels are */
+	bool xdp;			/* a program is attached */
 };
 
 struct rtnl_addr {

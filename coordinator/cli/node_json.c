@@ -249,6 +249,7 @@ static void put_report(json_t *o, const struct up_report *r)
 	(void)put(o, "carries_endpoint", json_boolean(r->carries_endpoint));
 	(void)put(o, "settled", json_boolean(r->settled));
 	(void)put(o, "tunnels", texts(&r->tunnels));
+	(void)put(o, "uncovered", texts(&r->uncovered));
 }
 
 json_t *node_json_full(const struct control_node *n)

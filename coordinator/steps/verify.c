@@ -17,6 +17,7 @@
 #include "coordinator/progress.h"
 #include "coordinator/steps/step.h"
 #include "coordinator/vip.h"
+#include "proto/up.h"
 #include "spec/spec.h"
 
 struct seen {
@@ -55,6 +56,8 @@ static size_t count_floor(const struct spec *spec)
 
 	if (spec->control_plane.endpoint.v.family)
 		n += 2;
+	if (spec->egress.n_classes > 0)
+		n += 1;
 	if (egress_class(spec))
 		n += 3;
 	return n;
@@ -140,6 +143,38 @@ static void verify_cilium(const struct step_env *env, struct seen *s,
 	     r < 0 ? scratch.text : why);
 }
 
+/* MN-03: a path that no layer sees is never shown as fine. */
+static int verify_covered(const struct step_env *env, struct seen *s,
+			  struct fault *f)
+{
+	struct control_nodes nodes = { 0 };
+	char first[256] = "";
+	size_t i, told = 0;
+	int r = 0;
+
+	if (env->spec->egress.n_classes == 0)
+		return 0;
+	r = control_nodes(env->control, &nodes, f);
+	for (i = 0; r == 0 && i < env->spec->n_nodes; i++) {
+		const char *name = env->spec->nodes[i].name.v;
+		const struct control_node *n = control_nodes_find(&nodes, name);
+		bool there = n && n->connected && n->report;
+
+		told += there;
+		if (first[0] || (there && !n->report->report.uncovered.n))
+			continue;
+		(void)snprintf(first, sizeof(first), "%s: %.180s", name,
+			       there ? n->report->report.uncovered.v[0] :
+				       "cannot tell, no report");
+	}
+	control_nodes_done(&nodes);
+	if (r < 0)
+		return r;
+	prop(env, s, !first[0], "no path of the class is without a layer that "
+	     "sees it, on %zu nodes%s%s", told, first[0] ? ": " : "", first);
+	return 0;
+}
+
 /* The egress class as Cilium carries it out (B83 to B86, KS-13). */
 static int verify_egress(const struct step_env *env, struct seen *s,
 			 struct kube *k, struct fault *f)
@@ -196,6 +231,9 @@ static int run_all(const struct step_env *env, struct seen *s,
 	}
 	if (r == 0) {
 		verify_cilium(env, s, k);
+		r = verify_covered(env, s, f);
+	}
+	if (r == 0) {
 		r = verify_egress(env, s, k, f);
 	}
 	kube_nodes_done(&nodes);

@@ -24,6 +24,7 @@
 #include <linux/netlink.h>
 
 #include "agent/nl/conntrack.h"
+#include "agent/nl/rtnl.h"
 #include "agent/res/killswitch.h"
 #include "agent/res/routing.h"
 #include "world.h"
@@ -303,6 +304,25 @@ static int redirect(const char *from, const char *to)
 	return link < 0 ? -errno : link;
 }
 
+/* As the health check sees it (uncovered.h). */
+static bool seen_by_netlink(const char *device)
+{
+	struct rtnl_links links = { 0 };
+	struct nl_sock *sock = NULL;
+	struct fault f = FAULT_INIT;
+	bool xdp = false;
+	size_t i;
+
+	assert_int_equal(nl_sock_open(NETLINK_ROUTE, &sock, &f), 0);
+	assert_int_equal(rtnl_link_dump(sock, &links, &f), 0);
+	for (i = 0; i < links.n; i++)
+		xdp = xdp || (strcmp(links.v[i].name, device) == 0 &&
+			      links.v[i].xdp);
+	free(links.v);
+	(void)nl_sock_free(sock);
+	return xdp;
+}
+
 /*
  * MN-03: what a program redirects from device to device passes every hook of
  * netfilter and every lookup (FACTS S3). It is seen to leave: the detector is
@@ -321,7 +341,9 @@ static void mn03_redirect_is_not_covered(void **state)
 		return;
 	}
 	assert_true(leaves(PATH_FORWARD, "10.44.0.6", OUT, 1000));
+	assert_true(seen_by_netlink("pod0"));
 	(void)close(link);
+	assert_false(seen_by_netlink("pod0"));
 	assert_false(leaves(PATH_FORWARD, "10.44.0.6", OUT, 1000));
 }
 

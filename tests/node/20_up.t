@@ -141,7 +141,7 @@ verb plan --exit-code
 is "$rc" 0 "no pending changes are exit code 0" || shown
 verb verify
 is "$rc" 0 "verify passes" || shown
-like "$out" '24 properties hold, 0 fail, at least 24 are required' \
+like "$out" '25 properties hold, 0 fail, at least 25 are required' \
 	"b50_result_contract: with as many properties as a count of its own requires"
 
 # ---- what the operator gets ----

@@ -327,7 +327,7 @@ static void verdicts(void **state)
 		struct fault f = FAULT_INIT;
 		struct engine_report er = { .desired = true };
 		struct verdict_input in = { &er, true, t[i].session, "",
-					    NULL };
+					    NULL, NULL };
 		struct verdict v;
 
 		assert_int_equal(item_list_add(&items, "k", t[i].item, "", "",

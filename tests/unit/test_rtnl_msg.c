@@ -264,6 +264,12 @@ static void links_and_addresses(void **state)
 	assert_int_equal(rtnl_link_decode(nlh, &l), 0);
 	assert_int_equal(l.lower, 0);
 	assert_true(l.hardware);
+	assert_false(l.xdp);
+	nest = mnl_attr_nest_start(nlh, IFLA_XDP);
+	mnl_attr_put_u8(nlh, IFLA_XDP_ATTACHED, XDP_ATTACHED_SKB);
+	mnl_attr_nest_end(nlh, nest);
+	assert_int_equal(rtnl_link_decode(nlh, &l), 0);
+	assert_true(l.xdp);
 	mnl_attr_put_strz(nlh, IFLA_IFNAME, "a-name-that-is-too-long");
 	assert_int_equal(rtnl_link_decode(nlh, &l), -EBADMSG);
 

@@ -254,6 +254,8 @@ static struct up *sample_up(enum up_kind kind)
 		k3s(&u->report.k3s);
 		assert_int_equal(strlist_add(&u->report.tunnels,
 					     "wg0 10.9.0.1"), 0);
+		assert_int_equal(strlist_add(&u->report.uncovered,
+					     "tc on eth0"), 0);
 		break;
 	case UP_RESULT:
 		u->result.sequence = 8;
