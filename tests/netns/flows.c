@@ -1,7 +1,8 @@
 /*
  * What is let through on purpose, and what was open before: the tunnel's own
  * packets (KS-10), link-local, neighbours and DHCP (KS-07), flows that are
- * older than the arming (FACTS S7), and a redirect that no hook sees.
+ * older than the arming (FACTS S7), and a redirect that no hook sees. And
+ * other hands at our tables and beside them (KS-18, MN-03).
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -31,6 +32,7 @@
 
 #define OUT "198.51.100.1"
 #define RELAY "198.51.100.7"
+#define RELAY_2 "203.0.113.8"
 #define RELAY_PORT 1194
 #define UPLINK_SOURCE "192.0.2.1"
 #define NOBODY 65534
@@ -101,6 +103,44 @@ static void ks10_endpoint(struct fixture *x, enum tunnel_kind kind)
 	assert_false(leaves_as(NOBODY, RELAY, RELAY_PORT));
 	/* A pod of the class, which has no socket here. */
 	assert_false(leaves(PATH_FORWARD, "10.44.0.6", RELAY, RELAY_PORT));
+}
+
+/*
+ * KS-22: another relay is another element of a set. The old and the new one
+ * pass while the spec names both; nothing else passes at any step.
+ */
+static void ks22_another_endpoint_opens_nothing_else(void **state)
+{
+	struct fixture *x = *state;
+	struct desired_tunnel *t = &x->want->egress.tunnels[0];
+	static const struct {
+		const char *v[2];
+		bool old, new;
+	} steps[] = {
+		{ { RELAY ":1194/udp", NULL }, true, false },
+		{ { RELAY ":1194/udp", RELAY_2 ":1194/udp" }, true, true },
+		{ { RELAY_2 ":1194/udp", NULL }, false, true },
+	};
+	size_t i, k;
+
+	uplink_is_of_the_class(x->want, TUNNEL_OPENVPN);
+	free(t->endpoints);
+	t->endpoints = calloc(2, sizeof(*t->endpoints));
+	assert_non_null(t->endpoints);
+	for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		for (k = 0; k < 2 && steps[i].v[k]; k++)
+			assert_int_equal(ip_endpoint_parse(steps[i].v[k],
+							   &t->endpoints[k]),
+					 0);
+		t->n_endpoints = k;
+		run_converge(&x->run, x->want);
+		assert_int_equal(leaves_as(0, RELAY, RELAY_PORT),
+				 steps[i].old);
+		assert_int_equal(leaves_as(0, RELAY_2, RELAY_PORT),
+				 steps[i].new);
+		assert_false(leaves_as(0, OUT, RELAY_PORT));
+		assert_false(leaves_as(NOBODY, RELAY_2, RELAY_PORT));
+	}
 }
 
 static void ks10_relay_is_for_openvpn_only(void **state)
@@ -258,6 +298,63 @@ static void another_device_is_no_tunnel(void **state)
 	run_close(&rt);
 }
 
+/* ---- other hands at the same tables ---- */
+
+/*
+ * Somebody else's firewall flushes and loads its own tables all the while,
+ * and a second apply of ours runs beside the first.
+ */
+static void ks18_a_firewall_reloads_meanwhile(void **state)
+{
+	struct fixture *x = *state;
+	struct run other = { 0 };
+	int i;
+
+	sh("cat >%s/theirs <<'N'\n"
+	   "table ip theirs\n"
+	   "delete table ip theirs\n"
+	   "table ip theirs {\n"
+	   "  chain c { type filter hook input priority 0; }\n"
+	   "}\n"
+	   "N\n"
+	   "nft -f %s/theirs", x->run.dir, x->run.dir);
+	sh("(while test -e %s/theirs; do nft -f %s/theirs; done) "
+	   ">/dev/null 2>&1 &", x->run.dir, x->run.dir);
+	run_open(&other, &resource_killswitch, false);
+	for (i = 0; i < 40; i++) {
+		sh("nft delete table inet garboard 2>/dev/null; true");
+		(void)run_apply(&x->run, x->want);
+		(void)run_apply(&other, x->want);
+		run_reopen(&x->run);
+		run_reopen(&other);
+	}
+	sh("rm %s/theirs", x->run.dir);
+	run_converge(&x->run, x->want);
+	assert_false(leaves(PATH_OUTPUT, "10.44.0.5", OUT, 1000));
+	sh("nft list table ip theirs >/dev/null");
+	run_close(&other);
+}
+
+/* MN-03: the name is there, and that is all that is there. */
+static void mn03_empty_tables_of_our_name(void **state)
+{
+	struct fixture *x = *state;
+
+	run_converge(&x->run, x->want);
+	run_reopen(&x->run);
+	sh("nft 'delete table inet garboard; add table inet garboard;"
+	   "delete table netdev garboard_egress_up0;"
+	   "add table netdev garboard_egress_up0'");
+	assert_true(leaves(PATH_OUTPUT, "10.44.0.5", OUT, 1000));
+	assert_int_equal(run_item(&x->run, x->want, "table inet garboard"),
+			 ITEM_DRIFTED);
+	assert_int_equal(run_item(&x->run, x->want,
+				  "table netdev garboard_egress_up0"),
+			 ITEM_DRIFTED);
+	run_converge(&x->run, x->want);
+	assert_false(leaves(PATH_OUTPUT, "10.44.0.5", OUT, 1000));
+}
+
 /* ---- what is not covered ---- */
 
 static int bpf(int cmd, union bpf_attr *attr)
@@ -352,6 +449,7 @@ static void mn03_redirect_is_not_covered(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		T(ks22_another_endpoint_opens_nothing_else),
 		T(ks10_relay_is_for_openvpn_only),
 		T(ks10_relay_is_for_wireguard_only),
 		T(ks07_link_scope_dhcp_and_neighbours),
@@ -359,6 +457,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(renamed_uplink_stays_guarded,
 						setup_resident, teardown),
 		T(another_device_is_no_tunnel),
+		T(ks18_a_firewall_reloads_meanwhile),
+		T(mn03_empty_tables_of_our_name),
 		T(mn03_redirect_is_not_covered),
 	};
 
