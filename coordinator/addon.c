@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/parse.h"
-#include "coordinator/ask.h"
+#include "coordinator/ask_servers.h"
 #include "coordinator/control_client.h"
 #include "coordinator/kube_read.h"
 #include "coordinator/progress.h"
@@ -69,36 +69,23 @@ int addon_applied(struct kube *k, const struct addon *a, char *why,
 	return 0;
 }
 
+static int fill_manifest(struct order *o, const void *what)
+{
+	const struct addon *a = what;
+	size_t size = strlen(a->text);
+
+	o->manifest.slot = a->slot;
+	o->manifest.content.v = (uint8_t *)strdup(a->text);
+	if (!o->manifest.content.v)
+		return -ENOMEM;
+	o->manifest.content.n = size;
+	return key_sha256(a->text, size, o->manifest.sha256);
+}
+
 int addon_put(const struct step_env *env, const struct addon *a,
 	      struct fault *f)
 {
-	size_t i, n = 0, size = strlen(a->text);
-	struct ask *list = calloc(env->spec->n_nodes + 1, sizeof(*list));
-	int r = list ? 0 : -ENOMEM;
-
-	for (i = 0; r == 0 && i < env->spec->n_nodes; i++) {
-		struct order *o;
-
-		if (env->spec->nodes[i].role.v != SPEC_ROLE_SERVER)
-			continue;
-		o = order_new(ORDER_PUT_MANIFEST);
-		list[n].node = env->spec->nodes[i].name.v;
-		list[n++].order = o;
-		if (o) {
-			o->manifest.slot = a->slot;
-			o->manifest.content.v = (uint8_t *)strdup(a->text);
-			o->manifest.content.n = size;
-		}
-		r = o && o->manifest.content.v ?
-			    key_sha256(a->text, size, o->manifest.sha256) :
-			    -ENOMEM;
-	}
-	if (r == 0)
-		r = ask_all(env->control, list, n, env->times->order, f);
-	if (list)
-		ask_done(list, n);
-	free(list);
-	return r;
+	return tell_servers(env, ORDER_PUT_MANIFEST, fill_manifest, a, f);
 }
 
 int addon_wait(const struct step_env *env, struct kube *k,

@@ -6,37 +6,24 @@
 #include <string.h>
 
 #include "common/parse.h"
-#include "coordinator/ask.h"
+#include "coordinator/ask_servers.h"
 #include "coordinator/cluster.h"
 #include "coordinator/control_client.h"
 #include "proto/keys.h"
 #include "proto/up.h"
 #include "spec/spec.h"
 
-static int tell_servers(const struct step_env *env,
-			const struct founding_record *record, struct fault *f)
+static int fill_record(struct order *o, const void *what)
 {
-	size_t i, n = 0, max = env->spec->n_nodes;
-	struct ask *list = calloc(max + 1, sizeof(*list));
-	int r = list ? 0 : -ENOMEM;
+	o->founding = *(const struct founding_record *)what;
+	return 0;
+}
 
-	for (i = 0; r == 0 && i < max; i++) {
-		if (env->spec->nodes[i].role.v != SPEC_ROLE_SERVER)
-			continue;
-		list[n].node = env->spec->nodes[i].name.v;
-		list[n].order = order_new(ORDER_RECORD_FOUNDING);
-		if (!list[n].order)
-			r = -ENOMEM;
-		else
-			list[n].order->founding = *record;
-		n++;
-	}
-	if (r == 0)
-		r = ask_all(env->control, list, n, env->times->order, f);
-	if (list)
-		ask_done(list, n);
-	free(list);
-	return r;
+static int tell_record(const struct step_env *env,
+		       const struct founding_record *record, struct fault *f)
+{
+	return tell_servers(env, ORDER_RECORD_FOUNDING, fill_record, record,
+			    f);
 }
 
 static int get_record(const struct step_env *env,
@@ -67,7 +54,7 @@ int founding_intend(const struct step_env *env, const char *founder,
 	}
 	if (r < 0)
 		return r;
-	return tell_servers(env, &record, f);
+	return tell_record(env, &record, f);
 }
 
 int founding_complete(const struct step_env *env, const char *node,
@@ -95,7 +82,7 @@ int founding_complete(const struct step_env *env, const char *node,
 	(void)snprintf(record.cluster_uid, sizeof(record.cluster_uid), "%s",
 		       uid);
 	/* Servers first: this host's record says that all of them know. */
-	r = tell_servers(env, &record, f);
+	r = tell_record(env, &record, f);
 	if (r == 0)
 		r = control_founding_put(env->control, &record, f);
 	return r;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/ask.h"
+#include "coordinator/ask_servers.h"
 #include "coordinator/cluster.h"
 #include "coordinator/control_client.h"
 #include "coordinator/manifests.h"
@@ -70,33 +70,6 @@ static int group_node(const struct step_env *env, const char *node,
 			 "name one in kubeVip.interface");
 }
 
-static int ask_servers(const struct step_env *env, struct ask **ret_list,
-		       size_t *ret_n, struct fault *f)
-{
-	struct ask *list = calloc(env->spec->n_nodes + 1, sizeof(*list));
-	size_t i, n = 0;
-	int r = list ? 0 : -ENOMEM;
-
-	for (i = 0; r == 0 && i < env->spec->n_nodes; i++) {
-		if (env->spec->nodes[i].role.v != SPEC_ROLE_SERVER)
-			continue;
-		list[n].node = env->spec->nodes[i].name.v;
-		list[n].order = order_new(ORDER_READ_FACTS);
-		r = list[n++].order ? 0 : -ENOMEM;
-	}
-	if (r == 0)
-		r = ask_all(env->control, list, n, env->times->order, f);
-	if (r < 0) {
-		if (list)
-			ask_done(list, n);
-		free(list);
-		return r;
-	}
-	*ret_list = list;
-	*ret_n = n;
-	return 0;
-}
-
 static int group_servers(const struct step_env *env, struct groups *g,
 			 struct fault *f)
 {
@@ -111,7 +84,7 @@ static int group_servers(const struct step_env *env, struct groups *g,
 					 env->spec->nodes[i].name.v, f);
 	if (fixed)
 		return r;
-	r = ask_servers(env, &list, &n, f);
+	r = ask_servers(env, ORDER_READ_FACTS, NULL, NULL, &list, &n, f);
 	if (r < 0)
 		return r;
 	for (i = 0; r == 0 && i < n; i++) {

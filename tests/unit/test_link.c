@@ -414,8 +414,8 @@ static void enrolment(void **state)
 	send_peer(p, FRAME_STATEMENT, "statement", 9);
 	send_peer(p, FRAME_ENVELOPE, "order", 5);
 	UNTIL(x, find(&x->agent_in, FRAME_LINK_ENVELOPE));
-	assert_string_equal(find(&x->agent_in, FRAME_LINK_STATEMENT)->body,
-			    "statement");
+	assert_memory_equal(find(&x->agent_in, FRAME_LINK_STATEMENT)->body,
+			    "statement", 9);
 	give_certificate(x, find(&x->agent_in, FRAME_CSR));
 	UNTIL(x, x->n_peers == 2 && x->peers[1].shaken);
 	assert_int_equal(tls_peer(x->peers[1].conn)->kind, PKI_NODE);
