@@ -54,6 +54,9 @@ const char *node_json_worst(const struct control_node *n)
 	if (!n->report)
 		return "";
 	worst = worst_resource(&n->report->report);
+	/* MN-03: in sync is not enough where a path has no layer. */
+	if ((!worst || worst->worst == 0) && n->report->report.uncovered.n)
+		return "not covered";
 	return state_name(worst ? worst->worst : 0);
 }
 
@@ -83,7 +86,10 @@ const char *node_json_note(const struct control_node *n, char *buf,
 	if (!n->report)
 		return buf;
 	r = worst_resource(&n->report->report);
-	if (!r)
+	if (!r && n->report->report.uncovered.n)
+		(void)snprintf(buf, size, "%s",
+			       n->report->report.uncovered.v[0]);
+	else if (!r)
 		note_observed(&n->report->report, buf, size);
 	else if (r->fault[0])
 		(void)snprintf(buf, size, "%s: %s", resource_name(r->id),

@@ -59,7 +59,7 @@ if tc qdisc add dev pod0 clsact 2>/dev/null && tc filter add dev pod0 ingress \
 	tc qdisc del dev pod0 clsact
 	ok "mn03_tc_redirect: until it is gone" wait_until 20 silent || show
 else
-	skip 4 "this kernel has no tc mirred"
+	skip "this kernel has no tc mirred" 4
 fi
 if ip link add vx0 type vxlan id 5 dstport 4789 local 192.0.2.1 2>/dev/null; then
 	ok "a device that is down wraps nothing" silent || show
@@ -68,7 +68,7 @@ if ip link add vx0 type vxlan id 5 dstport 4789 local 192.0.2.1 2>/dev/null; the
 	ip link del vx0
 	ok "until it is gone" wait_until 20 silent || show
 else
-	skip 3 "this kernel has no vxlan"
+	skip "this kernel has no vxlan" 3
 fi
 ok "no word of it opened anything" sh -c 'nft list table inet garboard | grep -q 198.51.100.5'
 done_testing

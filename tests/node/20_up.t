@@ -275,6 +275,23 @@ is "$rc" 0 "up takes it off" || shown
 verb verify
 is "$rc" 0 "and all of it holds again" || shown
 
+# ---- a path that no layer sees ----
+uncovered() { verb status; grep -qE "server-2 .*not covered .*vx9 \(vxlan\)" "$tmp/out"; }
+if node_exec server-2 ip link add vx9 type vxlan id 9 dstport 4799 local 192.0.2.12; then
+	node_exec server-2 ip link set vx9 up
+	ok "mn03_not_covered: a node that wraps packets is not shown as in sync" \
+		wait_until 20 uncovered || shown
+	verb verify
+	is "$rc" 1 "mn03_not_covered: and fails verify"
+	like "$out" 'FAIL no path of the class .*server-2: vx9 \(vxlan\) wraps packets' \
+		"mn03_not_covered: by name"
+	node_exec server-2 ip link del vx9
+	covered() { ! uncovered; }
+	ok "mn03_not_covered: until it is gone" wait_until 20 covered || shown
+else
+	skip "this kernel has no vxlan" 4
+fi
+
 # ---- things broken by hand ----
 back() { # WHAT NODE BREAK CHECK: CHECK prints the same again, soon
 	_want=$(node_exec "$2" sh -c "$4" 2>&1)
