@@ -101,7 +101,7 @@ TESTS_NETNS := $(addprefix $(BUILD)/tests/netns/,explain flows glance killswitch
 all: $(addprefix $(BUILD)/,$(PROGRAMS)) $(call lib,$(ARCHIVES))
 
 help:
-	@echo "targets: all deps deb demo check check-{unit,san,netns,node,vm,fleet,long} lint install clean"
+	@echo "targets: all deps deb demo bench bench-compare check check-{unit,san,netns,node,vm,fleet,long} lint install clean"
 
 # The front: unreached.o stands for libsystemd, which is not linked.
 $(BUILD)/garboard-agent: $(call objs,agent/front/main agent/front/unreached) $(call lib,agent spec proto common)

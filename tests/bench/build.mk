@@ -11,3 +11,12 @@ $(BUILD)/bench/policy: $(call objs,tests/bench/policy) $(call lib,agent spec pro
 $(BENCH):
 	@mkdir -p $(@D)
 	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^ $(LIBS_agent) $(LIBS_spec) $(LIBS_proto)
+
+# Side by side with what people use instead; installs it by name into a root
+# of its own (tests/bench/compare/run).
+bench-compare: all deb $(BUILD)/bench/cost
+	tests/bench/compare/run $(BUILD)
+$(BUILD)/bench/cost: $(call objs,tests/bench/cost)
+	@mkdir -p $(@D)
+	@echo "  LD $@"; $(CC) $(LDFLAGS) -o $@ $^
+.PHONY: bench-compare
