@@ -15,6 +15,7 @@ ceiling() { # UNIT
 	case $1 in
 	garboard-agent) echo 2.8 ;;
 	garboard-lockdown) echo 1.7 ;;
+	garboard-sysctl@) echo 2.8 ;;	# all capabilities that keys ask for
 	*) echo 1.5 ;;
 	esac
 }
