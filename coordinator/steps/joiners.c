@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coordinator/ask.h"
 #include "coordinator/cluster.h"
 #include "coordinator/control_client.h"
 #include "coordinator/gate.h"
@@ -16,6 +17,7 @@
 #include "coordinator/members.h"
 #include "coordinator/progress.h"
 #include "coordinator/steps/step.h"
+#include "proto/order.h"
 #include "proto/up.h"
 #include "spec/spec.h"
 
@@ -116,19 +118,27 @@ static int plan(const struct spec *spec, const void *seen,
 	return r;
 }
 
+/*
+ * Asked now, not taken from the last report: a server whose join was cut
+ * off is a learner already, and without its data it would look like a
+ * stranger that is in the way of its own second try.
+ */
 static int has_data(const struct step_env *env, const char *name,
 		    bool *ret_has, struct fault *f)
 {
-	struct control_nodes nodes = { 0 };
-	const struct control_node *n;
-	int r = control_nodes(env->control, &nodes, f);
+	struct order *o = order_new(ORDER_READ_FACTS);
+	struct up *up = NULL;
+	int r = o ? ask(env->control, name, o, env->times->order, &up, f) :
+		    -ENOMEM;
 
-	if (r < 0)
-		return r;
-	n = control_nodes_find(&nodes, name);
-	*ret_has = n && n->report && n->report->report.k3s.has_data;
-	control_nodes_done(&nodes);
-	return 0;
+	order_free(o);
+	if (r == 0 && !up->result.facts)
+		r = fault_set(f, -EREMOTEIO, name,
+			      "answered without facts");
+	if (r == 0)
+		*ret_has = up->result.facts->k3s.has_data;
+	up_free(up);
+	return r;
 }
 
 /* Nothing joins while anything else is in between. */
