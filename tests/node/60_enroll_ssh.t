@@ -48,7 +48,7 @@ conf "$tmp/ssh-stranger" "$tmp/stranger"
 mkdir "$tmp/bin"
 cat >"$tmp/bin/ssh" <<X
 #!/bin/sh
-{ printf '%s\n' "\$@"; env; } >>$tmp/given
+{ printf '%s\n' "\$@"; env | grep -o gbt-; } >>$tmp/given
 exec $real_ssh "\$@"
 X
 chmod 755 "$tmp/bin/ssh"
