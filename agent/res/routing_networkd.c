@@ -217,7 +217,7 @@ static int parse_started(char *stat, uint64_t *ret_ticks)
 static int read_started(const char *root, uint32_t pid, usec *ret_started)
 {
 	char path[PATH_MAX], text[STAT_MAX];
-	uint64_t ticks;
+	uint64_t ticks = 0;
 	long hz = sysconf(_SC_CLK_TCK);
 	int r = rootpath(root, path, "/proc/%u/stat", pid);
 
