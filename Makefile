@@ -23,7 +23,7 @@ LDFLAGS := -pie -Wl,-z,relro,-z,now,--as-needed $(if $(SAN),-fsanitize=$(SAN)) $
 DEPS := build-essential pkg-config git ca-certificates clang clang-tidy \
 	clang-format cppcheck mandoc protobuf-c-compiler libprotobuf-c-dev \
 	libmnl-dev libnftnl-dev libsystemd-dev libssl-dev libyaml-dev \
-	libsqlite3-dev libcurl4-openssl-dev libjansson-dev libcmocka-dev
+	libsqlite3-dev libcurl4-openssl-dev libjansson-dev libcmocka-dev libblkid-dev
 DEPS_TEST := systemd mmdebstrap dbus-daemon qemu-system-x86 qemu-utils e2fsprogs mount iproute2 \
 	nftables procps libcap2-bin openssl openvpn dpkg-dev debhelper lintian \
 	python3-minimal python3-yaml python3-cryptography perl valgrind
@@ -51,7 +51,7 @@ AGENT += cmd cmd_disarm cmd_explain lock cmd_converge cmd_converge_go cmd_reset_
 AGENT += confdirs kept ours rootpath stamps wake res/sysctl res/sysctl_files res/sysctl_plan res/sysctl_glob res/sysctl_held res/sysctl_unit \
 	kmod kmod_options res/modules res/modules_plan \
 	res/timezone res/timezone_plan res/timezone_read \
-	res/iscsid res/iscsid_plan res/iscsid_read res/swap res/swap_plan res/swap_read unitname hardware smbios
+	res/iscsid res/iscsid_plan res/iscsid_read res/swap res/swap_plan res/swap_read unitname hardware smbios disk/note disk/probe res/mounts res/mounts_plan res/mounts_read
 # netlink, kill-switch, routing
 AGENT += nl/conntrack nl/nl_notify nl/nl_reply nl/nl_sock nl/rtnl nl/rtnl_index nl/rtnl_lookup nl/rtnl_msg nl/rtnl_text nl/tc explain/explain explain/fib explain/filter explain/look explain/packet
 AGENT += bus/bus bus/systemd1 bus/systemd1_unit bus/timedate1
@@ -71,7 +71,7 @@ COORD += store store_schema store_nodes store_enroll store_log journal signer le
 	json_bytes control control_ops control_client control_calls control_spawn \
 	$(addprefix cli/,options target output verbs init serve spec enroll enroll_ssh bundle \
 	version node node_json status up kubeconfig)
-PROGRAMS := garboard-agent garboard-agentd garboard-link garboard-lockdown garboard
+PROGRAMS := garboard-agent garboard-agentd garboard-link garboard-lockdown garboard-disk garboard
 
 LIBS_common :=
 # libcrypto comes first: its own 4,000 symbols are looked up in this order.
@@ -132,7 +132,7 @@ $(BUILD)/gen/garboard.pb-c.c $(BUILD)/gen/garboard.pb-c.h &: proto/garboard.prot
 	@mkdir -p $(BUILD)/gen
 	@protoc-c --proto_path=proto --c_out=$(BUILD)/gen proto/garboard.proto
 LINK_TEST = @echo "  LD $@"; $(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -o $@ $(filter %.c,$^) $(LDFLAGS) \
-	-Wl,--start-group $(call lib,$(ARCHIVES)) -Wl,--end-group -lcmocka $(LIBS_coord) \
+	-Wl,--start-group $(call lib,$(ARCHIVES)) -Wl,--end-group -lcmocka $(LIBS_coord) $(LIBS_disk) \
 	$(LIBS_agent) $(LIBS_tls) $(LIBS_spec) $(LIBS_proto)
 $(BUILD)/tests/%: tests/unit/%.c $(call lib,$(ARCHIVES)) | $(BUILD)/gen/garboard.pb-c.h
 	@mkdir -p $(@D)
@@ -179,13 +179,13 @@ lint: lint-fast all
 	tests/lint/tidy.sh "$(filter-out -DGARBOARD_VERSION=%,$(CPPFLAGS))"
 	tests/lint/man.sh
 
-include tests/netns/build.mk tests/standin/build.mk tests/fleet/build.mk tests/fuzz/build.mk tests/bench/build.mk debian/build.mk tests/demo/build.mk
+include agent/disk/build.mk tests/netns/build.mk tests/standin/build.mk tests/fleet/build.mk tests/fuzz/build.mk tests/bench/build.mk debian/build.mk tests/demo/build.mk
 
 D := $(DESTDIR)$(PREFIX)
 install: all
 	install -D -m 755 $(BUILD)/garboard $D/bin/garboard
 	install -D -m 755 $(BUILD)/garboard-agent $D/sbin/garboard-agent
-	install -D -m 755 -t $D/lib/garboard $(BUILD)/garboard-agentd $(BUILD)/garboard-link
+	install -D -m 755 -t $D/lib/garboard $(BUILD)/garboard-agentd $(BUILD)/garboard-link $(BUILD)/garboard-disk
 	install -D -m 755 $(BUILD)/garboard-lockdown $D/sbin/garboard-lockdown
 	install -D -m 644 -t $(DESTDIR)$(UNITDIR) units/*.service units/*.socket
 	install -D -m 644 -t $D/lib/sysusers.d units/sysusers.d/garboard.conf

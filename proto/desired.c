@@ -14,6 +14,7 @@ const char *resource_name(enum resource_id id)
 		[RESOURCE_TIMEZONE] = "timezone",
 		[RESOURCE_ISCSID] = "iscsid",
 		[RESOURCE_SWAP] = "swap",
+		[RESOURCE_MOUNTS] = "mounts",
 	};
 	_Static_assert(sizeof(names) / sizeof(names[0]) == RESOURCE_MAX,
 		       "every resource has a name");
@@ -67,6 +68,13 @@ static void egress_done(struct desired_egress *e)
 	strlist_done(&e->uplinks);
 }
 
+static void mount_done(struct desired_mount *m)
+{
+	free(m->device);
+	free(m->path);
+	free(m->fs);
+}
+
 struct desired *desired_free(struct desired *d)
 {
 	size_t i;
@@ -82,6 +90,9 @@ struct desired *desired_free(struct desired *d)
 		free(d->sysctls[i].value);
 	}
 	free(d->sysctls);
+	for (i = 0; i < d->n_mounts; i++)
+		mount_done(&d->mounts[i]);
+	free(d->mounts);
 	egress_done(&d->egress);
 	free(d->cluster.servers);
 	free(d);
@@ -108,6 +119,28 @@ int desired_add_sysctl(struct desired *d, const char *key, const char *value,
 		return -ENOMEM;
 	}
 	v[d->n_sysctls++] = item;
+	return 0;
+}
+
+int desired_add_mount(struct desired *d, const char *device, const char *path,
+		      const char *fs, bool format)
+{
+	struct desired_mount item = { .format = format }, *v;
+
+	if (d->n_mounts >= DESIRED_MOUNTS_MAX)
+		return -E2BIG;
+	v = reallocarray(d->mounts, d->n_mounts + 1, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	d->mounts = v;
+	item.device = strdup(device);
+	item.path = strdup(path);
+	item.fs = strdup(fs);
+	if (!item.device || !item.path || !item.fs) {
+		mount_done(&item);
+		return -ENOMEM;
+	}
+	v[d->n_mounts++] = item;
 	return 0;
 }
 

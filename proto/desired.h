@@ -33,6 +33,7 @@ enum resource_id {		/* order of convergence: fail closed first */
 	RESOURCE_TIMEZONE,
 	RESOURCE_ISCSID,
 	RESOURCE_SWAP,
+	RESOURCE_MOUNTS,
 	RESOURCE_MAX,
 };
 
@@ -41,6 +42,7 @@ enum resource_id {		/* order of convergence: fail closed first */
 
 #define DESIRED_MODULES_MAX 256
 #define DESIRED_SYSCTLS_MAX 512
+#define DESIRED_MOUNTS_MAX 32
 #define DESIRED_CLASSES_MAX 8
 #define DESIRED_TUNNELS_MAX 8
 #define DESIRED_PREFIXES_MAX 2048	/* per list */
@@ -53,6 +55,13 @@ struct desired_sysctl {
 	char *value;		/* whitespace between words is one blank */
 	bool optional;		/* absent key is in sync, not blocked */
 	bool exclude;		/* no value: the key is out of all wildcards */
+};
+
+struct desired_mount {
+	char *device;		/* a stable name: /dev/disk/by-.../... */
+	char *path;
+	char *fs;		/* "ext4" or "xfs" */
+	bool format;		/* make it where the device is blank */
 };
 
 struct prefix_list {
@@ -114,6 +123,8 @@ struct desired {
 	size_t n_sysctls;
 	bool iscsid;			/* storage needs the initiator */
 	bool swap_off;			/* no swap, now and after a boot */
+	struct desired_mount *mounts;
+	size_t n_mounts;
 	struct desired_egress egress;
 	struct desired_cluster cluster;
 	struct strlist required_features;	/* words of desired_wire.h */
@@ -129,6 +140,8 @@ struct desired *desired_free(struct desired *d);	/* returns NULL */
 
 int desired_add_sysctl(struct desired *d, const char *key, const char *value,
 		       bool optional);
+int desired_add_mount(struct desired *d, const char *device, const char *path,
+		      const char *fs, bool format);
 int prefix_list_add(struct prefix_list *list, const struct ip_prefix *p);
 bool prefix_list_contains(const struct prefix_list *list,
 			  const struct ip_addr *a);

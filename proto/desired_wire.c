@@ -6,13 +6,15 @@
 
 #include "common/cleanup.h"
 #include "garboard.pb-c.h"
+#include "proto/order.h"
 #include "proto/order_allow.h"
 #include "proto/wire_shared.h"
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))
 
 /* "base" is what every build knows; a new meaning gets a new word. */
-const char *const desired_features[] = { "base", "swap", NULL };
+const char *const desired_features[] = { "base", "swap", "mounts",
+					NULL };
 
 static const struct wire_field sysctl_fields[] = {
 	{ "key", WIRE_STRING, 0, .offset = offsetof(struct desired_sysctl, key),
@@ -97,6 +99,21 @@ static const struct wire_message klass = {
 	check_class,
 };
 
+static const struct wire_field mount_fields[] = {
+	{ "device", WIRE_STRING, 0, .offset = offsetof(struct desired_mount, device),
+	  .max = 256, .check = order_is_device },
+	{ "path", WIRE_STRING, 0, .offset = offsetof(struct desired_mount, path),
+	  .max = 128, .check = order_is_mount_point },
+	{ "fs", WIRE_STRING, 0, .offset = offsetof(struct desired_mount, fs),
+	  .max = 8, .check = allow_filesystem },
+	{ "format", WIRE_BOOL, 0, .offset = offsetof(struct desired_mount, format) },
+};
+
+static const struct wire_message mount = {
+	"Mount", &garboard__v1__mount__descriptor,
+	sizeof(struct desired_mount), mount_fields, N(mount_fields), NULL,
+};
+
 static const struct wire_field desired_fields[] = {
 	{ "node", WIRE_STRING, WIRE_OPTIONAL, .offset = offsetof(struct desired, node),
 	  .max = 64, .check = allow_node_name },
@@ -112,6 +129,9 @@ static const struct wire_field desired_fields[] = {
 	  .sub = &sysctl },
 	{ "iscsid", WIRE_BOOL, 0, .offset = offsetof(struct desired, iscsid) },
 	{ "swap_off", WIRE_BOOL, 0, .offset = offsetof(struct desired, swap_off) },
+	{ "mounts", WIRE_MESSAGES, 0, .offset = offsetof(struct desired, mounts),
+	  .aux = offsetof(struct desired, n_mounts), .max = DESIRED_MOUNTS_MAX,
+	  .sub = &mount },
 	{ "classes", WIRE_MESSAGES, 0, .offset = offsetof(struct desired, egress.classes),
 	  .aux = offsetof(struct desired, egress.n_classes),
 	  .max = DESIRED_CLASSES_MAX, .sub = &klass },

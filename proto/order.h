@@ -246,5 +246,7 @@ enum config_key_rule {
 enum config_key_rule order_config_key(const char *key);
 /* Also judges "*-arg" values: no paths, nothing that opens the API. */
 bool order_config_value_allowed(const char *key, const char *value);
+bool order_is_device(const char *text);	/* a name below /dev/disk/by-* */
+bool order_is_mount_point(const char *text);	/* none of the system's own */
 bool order_is_label(const char *text);	/* "example.org/disk=ssd" */
 bool order_is_taint(const char *text);	/* "gateway=true:NoSchedule" */

@@ -114,6 +114,76 @@ bool allow_sysctl_key(const char *text)
 	       !strstr(text, "/.") && text[n - 1] != '.' && text[n - 1] != '/';
 }
 
+/* Absolute, without empty, "." or ".." parts, and plain in a unit's file. */
+static bool is_plain_path(const char *text, const char *others)
+{
+	const char *p = text;
+
+	if (*p != '/' || !p[1])
+		return false;
+	while (*p == '/') {
+		size_t n = strcspn(++p, "/");
+
+		if (n == 0 || !only(p, n, others) || *p == '.')
+			return false;
+		p += n;
+	}
+	return *p == '\0';
+}
+
+/* A name that stays with the device: never sda, which is who comes first. */
+bool order_is_device(const char *text)
+{
+	static const char *const kinds[] = {
+		"by-id/", "by-uuid/", "by-partuuid/", "by-path/",
+		"by-label/", "by-partlabel/",
+	};
+	static const char prefix[] = "/dev/disk/";
+	size_t i;
+
+	if (!is_plain_path(text, "._:+-@=,") ||
+	    strncmp(text, prefix, strlen(prefix)) != 0)
+		return false;
+	for (i = 0; i < N(kinds); i++)
+		if (strncmp(text + strlen(prefix), kinds[i],
+			    strlen(kinds[i])) == 0)
+			return true;
+	return false;
+}
+
+/* What the system itself lives in would be hidden behind the disk. */
+bool order_is_mount_point(const char *text)
+{
+	static const char *const whole[] = {
+		"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64",
+		"/libx32", "/proc", "/root", "/run", "/sbin", "/sys", "/usr",
+	};
+	static const char *const exact[] = {
+		"/tmp", "/var", "/var/lib",
+		"/var/lib/garboard", "/var/lib/systemd", "/var/log",
+		"/var/cache", "/var/tmp", "/var/spool",
+	};
+	size_t i, n;
+
+	if (!is_plain_path(text, "._-"))
+		return false;
+	for (i = 0; i < N(whole); i++) {
+		n = strlen(whole[i]);
+		if (strncmp(text, whole[i], n) == 0 &&
+		    (text[n] == '/' || !text[n]))
+			return false;
+	}
+	for (i = 0; i < N(exact); i++)
+		if (strcmp(text, exact[i]) == 0)
+			return false;
+	return true;
+}
+
+bool allow_filesystem(const char *text)
+{
+	return strcmp(text, "ext4") == 0 || strcmp(text, "xfs") == 0;
+}
+
 /* The pattern of REQUIREMENTS: existence is the node's to judge (A02). */
 bool allow_timezone(const char *text)
 {

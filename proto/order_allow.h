@@ -17,3 +17,4 @@ bool allow_interface(const char *text);		/* device name */
 bool allow_module(const char *text);
 bool allow_sysctl_key(const char *text);
 bool allow_timezone(const char *text);
+bool allow_filesystem(const char *text);	/* "ext4" or "xfs" */

@@ -260,6 +260,42 @@ static void build_swap(struct build *b)
 		build_failed(b, r);
 }
 
+static void add_mounts(struct build *b, const struct spec_baseline *from)
+{
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < from->n_mounts && r == 0 && !b->err; i++) {
+		const struct spec_mount *m = &from->mounts[i];
+		bool format = m->format.v &&
+			      strcmp(m->format.v, "if-blank") == 0;
+		char text[400];
+
+		r = desired_add_mount(b->d, m->device.v, m->path.v, m->fs.v,
+				      format);
+		(void)snprintf(text, sizeof(text), "%s of %s%s", m->fs.v,
+			       m->device.v, format ? ", made if it is blank" :
+						     "");
+		build_say(b, "mount", m->path.v, text, m->pos);
+	}
+	if (r < 0)
+		build_failed(b, r);
+}
+
+static void build_mounts(struct build *b)
+{
+	int r;
+
+	add_mounts(b, &b->spec->baseline);
+	if (own(b))
+		add_mounts(b, own(b));
+	if (b->d->n_mounts == 0 || b->err)
+		return;
+	r = strlist_add(&b->d->required_features, "mounts");
+	if (r < 0)
+		build_failed(b, r);
+}
+
 void build_baseline(struct build *b)
 {
 	struct spec_enum s = storage(b);
@@ -274,6 +310,7 @@ void build_baseline(struct build *b)
 	build_say_derived(b, "baseline", "iscsid",
 			  b->d->iscsid ? "usable" : "not needed", "storage");
 	build_swap(b);
+	build_mounts(b);
 	say_require(b);
 	say_waivers(b, &b->spec->baseline.waivers);
 	if (own(b))

@@ -349,7 +349,8 @@ CHECK(waiver_unknown)
 				spec_report(r, w->v[k].pos,
 					    "\"%.80s\" names no resource "
 					    "(killswitch, routing, modules, "
-					    "sysctl, timezone, iscsid, swap)",
+					    "sysctl, timezone, iscsid, swap, "
+					    "mounts)",
 					    w->v[k].v);
 	}
 }

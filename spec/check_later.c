@@ -1,7 +1,7 @@
 /*
- * Limits, mounts, and what the file may say and this version does not act on yet. A warning
- * where the cluster is as safe without it; an error where leaving it out
- * would do something else than was asked for.
+ * Limits, mounts, and what the file may say and this version does not act on
+ * yet. A warning where the cluster is as safe without it; an error where
+ * leaving it out would do something else than was asked for.
  */
 #include <string.h>
 #include <sys/socket.h>
@@ -14,17 +14,6 @@
 #define SYSCTLS_MAX (DESIRED_SYSCTLS_MAX - 16)
 #define LOCAL_MAX 1024
 #define EXTRA_SANS_MAX (ORDER_LIST_MAX - DESIRED_SERVERS_MAX - 2)
-
-static void later_baseline(const struct spec_baseline *b,
-			   struct spec_report *r)
-{
-	size_t i;
-
-	for (i = 0; i < b->n_mounts; i++)
-		spec_report(r, b->mounts[i].pos,
-			    "this mount is not yet made or checked; mount it "
-			    "before storage uses the path");
-}
 
 /* `up` refuses these before it starts anything; the rest works today. */
 static void later_workers(const struct spec *spec, struct spec_report *r)
@@ -45,11 +34,7 @@ static void later_workers(const struct spec *spec, struct spec_report *r)
 CHECK(later)
 {
 	const struct spec_monitoring *mon = &spec->monitoring;
-	size_t i;
 
-	later_baseline(&spec->baseline, r);
-	for (i = 0; i < spec->n_nodes; i++)
-		later_baseline(&spec->nodes[i].baseline, r);
 	later_workers(spec, r);
 	if (spec_given(spec->rollout.pos))
 		spec_report(r, spec->rollout.pos,
@@ -143,6 +128,8 @@ CHECK(limits)
 	}
 }
 
+/* ---- mounts ---- */
+
 static bool below(const char *path, const char *dir)
 {
 	size_t n = strlen(dir);
@@ -150,39 +137,68 @@ static bool below(const char *path, const char *dir)
 	return strncmp(path, dir, n) == 0 && (path[n] == '/' || !path[n]);
 }
 
+static bool is_network(const char *path)
+{
+	return below(path, "/net") || below(path, "/nfs") ||
+	       below(path, "/mnt/nfs");
+}
+
 /* B04: storage that is not on this node is no local storage. */
+static void one_mount(const struct spec_mount *m, struct spec_report *r)
+{
+	if (m->device.v && !order_is_device(m->device.v))
+		spec_report(r, m->device.pos,
+			    "device \"%.80s\" is no stable name of a device "
+			    "of this node: take one of ls -l /dev/disk/by-id",
+			    m->device.v);
+	if (m->path.v && is_network(m->path.v))
+		spec_report(r, m->path.pos,
+			    "path \"%.80s\" is not a local path", m->path.v);
+	else if (m->path.v && !order_is_mount_point(m->path.v))
+		spec_report(r, m->path.pos,
+			    "path \"%.80s\" is the system's own, or not plain",
+			    m->path.v);
+	if (m->fs.v && strcmp(m->fs.v, "ext4") != 0 &&
+	    strcmp(m->fs.v, "xfs") != 0)
+		spec_report(r, m->fs.pos, "fs is ext4 or xfs");
+	if (m->format.v && strcmp(m->format.v, "if-blank") != 0 &&
+	    strcmp(m->format.v, "never") != 0)
+		spec_report(r, m->format.pos, "format is if-blank or never");
+}
+
+static void mount_twice(const struct spec_mount *m, const struct spec_mount *o,
+			struct spec_report *r)
+{
+	if (m->path.v && o->path.v && strcmp(m->path.v, o->path.v) == 0)
+		spec_report(r, m->path.pos, "path \"%.80s\" is in line %u, too",
+			    m->path.v, o->path.pos.line);
+	if (m->device.v && o->device.v &&
+	    strcmp(m->device.v, o->device.v) == 0)
+		spec_report(r, m->device.pos,
+			    "device \"%.80s\" is in line %u, too",
+			    m->device.v, o->device.pos.line);
+}
+
+/* A node's own mounts are added to those of all. */
 CHECK(mount)
 {
-	size_t i, k;
+	const struct spec_baseline *all = &spec->baseline;
+	size_t i, k, o;
 
 	for (i = 0; i <= spec->n_nodes; i++) {
 		const struct spec_baseline *b =
-			i ? &spec->nodes[i - 1].baseline : &spec->baseline;
+			i ? &spec->nodes[i - 1].baseline : all;
 
 		for (k = 0; k < b->n_mounts; k++) {
-			const struct spec_mount *m = &b->mounts[k];
-
-			if (m->device.v && !below(m->device.v, "/dev"))
-				spec_report(r, m->device.pos,
-					    "device \"%.80s\" is not a device "
-					    "of this node below /dev",
-					    m->device.v);
-			if (m->path.v && (below(m->path.v, "/net") ||
-					  below(m->path.v, "/nfs") ||
-					  below(m->path.v, "/mnt/nfs") ||
-					  strstr(m->path.v, "/..")))
-				spec_report(r, m->path.pos,
-					    "path \"%.80s\" is not a local "
-					    "path",
-					    m->path.v);
-			if (m->fs.v && strcmp(m->fs.v, "ext4") != 0 &&
-			    strcmp(m->fs.v, "xfs") != 0)
-				spec_report(r, m->fs.pos, "fs is ext4 or xfs");
-			if (m->format.v &&
-			    strcmp(m->format.v, "if-blank") != 0 &&
-			    strcmp(m->format.v, "never") != 0)
-				spec_report(r, m->format.pos,
-					    "format is if-blank or never");
+			one_mount(&b->mounts[k], r);
+			for (o = 0; o < k; o++)
+				mount_twice(&b->mounts[k], &b->mounts[o], r);
+			for (o = 0; i && o < all->n_mounts; o++)
+				mount_twice(&b->mounts[k], &all->mounts[o], r);
 		}
+		if (b->n_mounts + (i ? all->n_mounts : 0) > DESIRED_MOUNTS_MAX)
+			spec_report(r, b->mounts[0].pos,
+				    "more than %d mounts on one node",
+				    DESIRED_MOUNTS_MAX);
 	}
 }

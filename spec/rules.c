@@ -154,7 +154,8 @@ static const struct spec_rule rules[] = {
 	ERROR("waiver-unused", "B35",
 	      "A waiver is for a resource in observe.", waiver_unused),
 	ERROR("mount", "B03 B04",
-	      "Mounts are local: a device below /dev, a local path.", mount),
+	      "Mounts are local: a stable name of a device, a path that is "
+	      "not the system's, each once.", mount),
 	WARN("not-yet-supported", "",
 	     "What is written is carried out; this part is not, yet.", later),
 	ERROR("not-yet-supported", "",

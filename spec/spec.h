@@ -122,7 +122,7 @@ struct spec_sysctl {
 	struct spec_flag exclude;	/* then there is no value */
 };
 
-struct spec_mount {	/* not acted on yet: reported by code */
+struct spec_mount {
 	struct spec_pos pos;
 	struct spec_str device, path, fs, format;
 };

@@ -2,6 +2,7 @@
 #include "agent/res/iscsid.h"
 #include "agent/res/killswitch.h"
 #include "agent/res/modules.h"
+#include "agent/res/mounts.h"
 #include "agent/res/routing.h"
 #include "agent/res/swap.h"
 #include "agent/res/sysctl.h"
@@ -16,4 +17,5 @@ const struct resource *const resource_registry[RESOURCE_MAX] = {
 	[RESOURCE_TIMEZONE] = &resource_timezone,
 	[RESOURCE_ISCSID] = &resource_iscsid,
 	[RESOURCE_SWAP] = &resource_swap,
+	[RESOURCE_MOUNTS] = &resource_mounts,
 };

@@ -250,9 +250,9 @@ static const struct edit {
 	{ "waiver-unknown", "[modules/nfs]", "[module/nfs]", "[modules]" },
 	{ "waiver-unused", "[modules/nfs]", "[sysctl]", "[modules]" },
 	{ "mount", "labels: {disk: ssd}",
-	  "baseline: {mounts: [{device: /dev/sdb, path: /mnt/nfs/a, fs: "
+	  "baseline: {mounts: [{device: /dev/disk/by-id/a, path: /mnt/nfs/a, fs: "
 	  "ext4}]}",
-	  "baseline: {mounts: [{device: /dev/sdb, path: /mnt/nfsx, fs: "
+	  "baseline: {mounts: [{device: /dev/disk/by-id/a, path: /mnt/nfsx, fs: "
 	  "xfs}]}" },
 	{ "not-yet-supported", "{listen: none}",
 	  "{listen: none}\nrollout: {baseline: {canary: 1}}", NULL },
