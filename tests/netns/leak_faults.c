@@ -14,6 +14,7 @@
 
 #define RESTARTS_CHECK 3
 #define RESTARTS_LONG 200
+#define UPGRADES_LONG 30
 
 static void restart_tunnel(void)
 {
@@ -62,6 +63,30 @@ static void replug_uplink(void)
 	scene_uplink();
 }
 
+/* As a new package does it: stopped, and at once another one is there. */
+static void upgrade_agent(void)
+{
+	int n = getenv("GARBOARD_LONG") ? UPGRADES_LONG : RESTARTS_CHECK;
+
+	while (n--) {
+		agent_end(SIGTERM);
+		agent_start_again();
+		traffic_pass(10);
+	}
+}
+
+/* Not a byte is left, neither for the records nor for a log. */
+static void fill_disk(void)
+{
+	scene_fill_disk();
+	/* What it must write now: another address, the same again. */
+	tunnel_end(SIGKILL);
+	tunnel_start(SCRIPTS_NONE);
+	tunnel_wait();
+	agent_end(SIGKILL);
+	agent_start_again();
+}
+
 const struct leak_fault leak_faults[] = {
 	{ .name = "tunnel kill -9", .flags = STRIPS_TUNNEL,
 	  .tunnel = SIGKILL },
@@ -91,6 +116,11 @@ const struct leak_fault leak_faults[] = {
 		"2>/dev/null; :" },
 	{ .name = "ip rule flush", .flags = STRIPS_ROUTING | BREAKS_NET,
 	  .sh = "ip rule flush; ip -6 rule flush" },
+	/* The main lookup stays: whoever is not steered leaves by it. */
+	{ .name = "our ip rules deleted", .flags = STRIPS_ROUTING,
+	  .sh = "for f in -4 -6; do for t in 51820 99; do "
+		"while ip $f rule del lookup $t; do :; done; done; done "
+		"2>/dev/null; :" },
 	{ .name = "ip route flush table", .flags = STRIPS_ROUTING,
 	  .sh = "for t in 51820 99; do ip route flush table $t; "
 		"ip -6 route flush table $t; done 2>/dev/null; :" },
@@ -106,7 +136,21 @@ const struct leak_fault leak_faults[] = {
 	  .undo = "sysctl -qw net.ipv4.conf.all.rp_filter=0" },
 	{ .name = "agent kill -9", .flags = STRIPS_AGENT, .agent = SIGKILL },
 	{ .name = "agent stop", .flags = STRIPS_AGENT, .agent = SIGTERM },
+	{ .name = "agent upgraded", .agent_act = upgrade_agent },
+	{ .name = "disk full, agent kill -9", .flags = FILLS_DISK,
+	  .agent_act = fill_disk, .undo_act = scene_empty_disk },
 };
+
+const struct leak_fault *leak_fault_find(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < leak_faults_count(); i++)
+		if (strcmp(leak_faults[i].name, name) == 0)
+			return &leak_faults[i];
+	fail_msg("no such fault: %s", name);
+	return NULL;
+}
 
 size_t leak_faults_count(void)
 {
@@ -126,6 +170,8 @@ void fault_act(const struct leak_fault *const *v, size_t n)
 			tunnel_end(v[i]->tunnel);
 		if (v[i]->act)
 			v[i]->act();
+		if (v[i]->agent_act && agent_lives())
+			v[i]->agent_act();
 		if (!v[i]->sh)
 			continue;
 		used += (size_t)snprintf(all + used, sizeof(all) - used,
@@ -144,6 +190,8 @@ void fault_undo(const struct leak_fault *const *v, size_t n,
 	size_t i;
 
 	for (i = 0; i < n; i++) {
+		if (v[i]->undo_act)
+			v[i]->undo_act();
 		if (v[i]->undo)
 			(void)sh_status("{ %s; } 2>/dev/null", v[i]->undo);
 		tunnel = tunnel || (v[i]->flags & STRIPS_TUNNEL);

@@ -20,6 +20,7 @@ enum {
 	BREAKS_NET = 16,	/* by itself, for everybody */
 	MOVES_UPLINK = 32,	/* hooks hang on the device's name */
 	FAKES_TUNNEL = 64,
+	FILLS_DISK = 128,	/* the file system of the state directory */
 };
 
 struct leak_fault {
@@ -28,11 +29,14 @@ struct leak_fault {
 	int agent, tunnel;	/* signals, 0: none */
 	const char *sh;		/* in the node */
 	void (*act)(void);
+	void (*agent_act)(void);	/* to a node with one of ours only */
+	void (*undo_act)(void);
 	const char *undo;	/* before processes are started again */
 };
 
 extern const struct leak_fault leak_faults[];
 size_t leak_faults_count(void);
+const struct leak_fault *leak_fault_find(const char *name);
 
 void fault_act(const struct leak_fault *const *v, size_t n);
 /* Brings back what the faults took but the agent must repair itself. */

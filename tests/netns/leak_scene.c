@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -30,6 +31,8 @@ static struct traffic_scene at = { -1, -1, -1, -1, -1 };
 static int ns_home = -1;
 static char dir[64];
 static pid_t server_pid, client_pid, agent_pid;
+static const char *agent_dir, *disk;
+static bool agent_plain;
 
 static int open_ns(void)
 {
@@ -208,7 +211,7 @@ static void start_server(void)
 	static const char *const argv[] = {
 		"openvpn", "--dev", LEAK_TUNNEL, "--mode", "server",
 		"--tls-server", "--topology", "subnet", "--server",
-		"10.64.0.0", "255.255.255.0", "--server-ipv6", "fd64::/64",
+		"10.64.0.0", "255.255.240.0", "--server-ipv6", "fd64::/64",
 		"--ca", "ca.crt", "--cert", "server.crt", "--key",
 		"server.key", "--dh", "none", "--client-config-dir", "ccd",
 		"--duplicate-cn", "--local", "198.51.100.7", "--push",
@@ -368,6 +371,32 @@ struct desired *scene_desired(void)
 	return d;
 }
 
+/* ---- the disk ---- */
+
+void scene_disk(const char *state_dir)
+{
+	disk = state_dir;
+	assert_int_equal(mount("leak", disk, "tmpfs", 0, "size=256k"), 0);
+}
+
+void scene_disk_done(void)
+{
+	assert_int_equal(umount(disk), 0);
+	disk = NULL;
+}
+
+void scene_fill_disk(void)
+{
+	(void)sh_status("dd if=/dev/zero of=%s/full bs=512 2>/dev/null", disk);
+	assert_int_not_equal(sh_status("echo 1 2>/dev/null > %s/one", disk),
+			     0);
+}
+
+void scene_empty_disk(void)
+{
+	sh("rm -f %s/full %s/one", disk, disk);
+}
+
 /* ---- the agent ---- */
 
 static int on_term(sd_event_source *s, const struct signalfd_siginfo *si,
@@ -429,6 +458,8 @@ void agent_start(const char *state_dir, bool plain)
 	int ready[2];
 	char c;
 
+	agent_dir = state_dir;
+	agent_plain = plain;
 	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
 	(void)fflush(NULL);
 	agent_pid = fork();
@@ -447,6 +478,11 @@ void agent_start(const char *state_dir, bool plain)
 	(void)close(ready[1]);
 	assert_int_equal(read(ready[0], &c, 1), 1);
 	(void)close(ready[0]);
+}
+
+void agent_start_again(void)
+{
+	agent_start(agent_dir, agent_plain);
 }
 
 bool agent_lives(void)

@@ -47,7 +47,15 @@ bool tunnel_is_up(void);
 /* The class of the harness: pods, a source and a mark, both families. */
 struct desired *scene_desired(void);
 
+/* A small disk of its own for the state, in this mount namespace. */
+void scene_disk(const char *state_dir);
+void scene_disk_done(void);
+void scene_fill_disk(void);
+void scene_empty_disk(void);
+
 /* Enforces scene_desired(); waits for its first convergence. */
 void agent_start(const char *state_dir, bool plain);
+/* As it was started last. */
+void agent_start_again(void);
 void agent_end(int signal);
 bool agent_lives(void);

@@ -447,6 +447,11 @@ static void wait_beyond(_Atomic uint64_t *counter, uint64_t target)
 	}
 }
 
+uint64_t traffic_ticks(void)
+{
+	return shared->ticks;
+}
+
 void traffic_pass(unsigned int ticks)
 {
 	wait_beyond(&shared->ticks, shared->ticks + ticks);
@@ -479,7 +484,7 @@ void traffic_go(void)
 	shared->rest = false;
 }
 
-uint64_t traffic_through(enum stream s)
+void traffic_wait_through(enum stream s)
 {
-	return shared->through[s];
+	wait_beyond(&shared->through[s], 1);
 }

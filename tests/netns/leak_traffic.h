@@ -58,10 +58,12 @@ struct traffic_scene {
 /* Forks both; the caller's namespace stays as it is. */
 void traffic_start(const struct traffic_scene *scene);
 void traffic_stop(void);
+/* So far; each is one packet on each stream (fewer on TCP's). */
+uint64_t traffic_ticks(void);
 /* Lets `ticks` more ticks pass, with a deadline. */
 void traffic_pass(unsigned int ticks);
 /* All that was sent has been counted; sending rests until traffic_go(). */
 void traffic_rest(struct counts *ret_counts);
 void traffic_go(void);
-/* Whether the stream came out of the tunnel since the last call. */
-uint64_t traffic_through(enum stream s);
+/* Waits until the stream has come out of the tunnel, with a deadline. */
+void traffic_wait_through(enum stream s);
