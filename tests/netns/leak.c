@@ -431,7 +431,9 @@ static void faults_in(enum guard guard, const char *what)
 	print_head(what);
 	traffic_wait_through(HOST4);
 	traffic_wait_through(HOST6);
+	faults_many(getenv("GARBOARD_LONG"));
 	bad = every_fault(h, &leaked);
+	faults_many(false);
 	print_head("pairs in the same instant");
 	bad += getenv("GARBOARD_LONG") ? all_pairs(h) : some_pairs(h);
 	end(h);

@@ -16,9 +16,16 @@
 #define RESTARTS_LONG 200
 #define UPGRADES_LONG 30
 
+static bool many;
+
+void faults_many(bool yes)
+{
+	many = yes;
+}
+
 static void restart_tunnel(void)
 {
-	int n = getenv("GARBOARD_LONG") ? RESTARTS_LONG : RESTARTS_CHECK;
+	int n = many ? RESTARTS_LONG : RESTARTS_CHECK;
 
 	while (n--) {
 		tunnel_end(SIGKILL);
@@ -32,7 +39,7 @@ static void restart_tunnel(void)
 /* Given up again and again before it is up (KS-22). */
 static void abort_tunnel(void)
 {
-	int n = getenv("GARBOARD_LONG") ? RESTARTS_LONG : RESTARTS_CHECK;
+	int n = many ? RESTARTS_LONG : RESTARTS_CHECK;
 
 	tunnel_end(SIGTERM);
 	while (n--) {
@@ -66,7 +73,7 @@ static void replug_uplink(void)
 /* As a new package does it: stopped, and at once another one is there. */
 static void upgrade_agent(void)
 {
-	int n = getenv("GARBOARD_LONG") ? UPGRADES_LONG : RESTARTS_CHECK;
+	int n = many ? UPGRADES_LONG : RESTARTS_CHECK;
 
 	while (n--) {
 		agent_end(SIGTERM);
@@ -116,10 +123,13 @@ const struct leak_fault leak_faults[] = {
 		"2>/dev/null; :" },
 	{ .name = "ip rule flush", .flags = STRIPS_ROUTING | BREAKS_NET,
 	  .sh = "ip rule flush; ip -6 rule flush" },
-	/* The main lookup stays: whoever is not steered leaves by it. */
+	/*
+	 * The main lookup stays: whoever is not steered leaves by it. As often
+	 * as there are rules, since an agent brings them back meanwhile.
+	 */
 	{ .name = "our ip rules deleted", .flags = STRIPS_ROUTING,
-	  .sh = "for f in -4 -6; do for t in 51820 99; do "
-		"while ip $f rule del lookup $t; do :; done; done; done "
+	  .sh = "for f in -4 -6; do for t in 51820 99; do for i in 1 2 3 4 5 "
+		"6; do ip $f rule del lookup $t; done; done; done "
 		"2>/dev/null; :" },
 	{ .name = "ip route flush table", .flags = STRIPS_ROUTING,
 	  .sh = "for t in 51820 99; do ip route flush table $t; "

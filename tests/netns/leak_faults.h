@@ -36,6 +36,8 @@ struct leak_fault {
 
 extern const struct leak_fault leak_faults[];
 size_t leak_faults_count(void);
+/* Restarts by the hundred; a pair is played with a few. */
+void faults_many(bool yes);
 const struct leak_fault *leak_fault_find(const char *name);
 
 void fault_act(const struct leak_fault *const *v, size_t n);
