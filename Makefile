@@ -45,7 +45,7 @@ AGENT += blobs child facts forwarding k3s k3s_config k3s_files k3s_lines k3s_wor
 	lease neigh_probe orders orders_blob orders_k3s orders_node orders_table \
 	orders_trust power state state_fields state_results statefile upward
 # verbs, the socket of the link, reports, status
-AGENT += cmd cmd_disarm cmd_explain lock cmd_converge cmd_converge_go cmd_reset_identity cmd_run cmd_status converge converge_go json \
+AGENT += cmd cmd_disarm cmd_explain cmd_killswitch_log lock cmd_converge cmd_converge_go cmd_reset_identity cmd_run cmd_status converge converge_go json \
 	link_sock report session sockets status status_client status_sock uncovered verdict
 # the host's own resources: sysctl, modules, timezone, iscsid; D-Bus
 AGENT += confdirs kept ours rootpath stamps wake res/sysctl res/sysctl_files res/sysctl_plan res/sysctl_glob res/sysctl_held res/sysctl_unit \
@@ -53,7 +53,7 @@ AGENT += confdirs kept ours rootpath stamps wake res/sysctl res/sysctl_files res
 	res/timezone res/timezone_plan res/timezone_read \
 	res/iscsid res/iscsid_plan res/iscsid_read res/swap res/swap_plan res/swap_read unitname hardware smbios disk/note disk/probe res/mounts res/mounts_plan res/mounts_read
 # netlink, kill-switch, routing
-AGENT += nl/conntrack nl/nl_notify nl/nl_reply nl/nl_sock nl/rtnl nl/rtnl_index nl/rtnl_lookup nl/rtnl_msg nl/rtnl_text nl/tc explain/explain explain/fib explain/filter explain/look explain/packet
+AGENT += nl/conntrack nl/nl_notify nl/nl_reply nl/nl_sock nl/rtnl nl/rtnl_index nl/rtnl_lookup nl/rtnl_msg nl/rtnl_text nl/tc explain/explain explain/fib explain/filter explain/look explain/packet $(addprefix ledger/,ledger record report stood watch)
 AGENT += bus/bus bus/systemd1 bus/systemd1_unit bus/timedate1
 AGENT += nl/nft nl/nft_batch nl/nft_diff nl/nft_expr nl/nft_model nl/nft_msg \
 	armed armed_text lockdown_file lockdown_keep trial res/killswitch res/killswitch_plan \
@@ -94,7 +94,7 @@ lib = $(patsubst %,$(BUILD)/lib%.a,$(1))
 
 TESTS_UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 # netns programs share world.c and run by tests/netns/NAME.t
-TESTS_NETNS := $(addprefix $(BUILD)/tests/netns/,explain flows glance killswitch leak lockdown routing sysctl)
+TESTS_NETNS := $(addprefix $(BUILD)/tests/netns/,explain flows glance killswitch leak ledger lockdown routing sysctl)
 
 .PHONY: all help deps demo demo-clean check check-unit check-san check-netns check-node \
 	check-vm check-fleet check-long lint lint-fast install clean tests bench deb

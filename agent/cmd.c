@@ -26,6 +26,8 @@ const struct command commands[] = {
 	  "[--port N] [--sport N] [--uid N|kernel] [--state-dir DIR] "
 	  "[-o text|json] DEST",
 	  "what becomes of a packet on this node, and who decides it" },
+	{ "killswitch-log", "[--since DAY] [--state-dir DIR] [-o text|json]",
+	  "when each layer of the kill-switch stood, with every gap" },
 	{ "reset-identity", "--confirm [--state-dir DIR]",
 	  "forget who this node is, so that it can be enrolled anew" },
 	{ "version", "", "print the version" },

@@ -54,6 +54,7 @@ int cmd_health(int argc, char **argv);
 int cmd_disarm(int argc, char **argv);
 int cmd_arm(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
+int cmd_killswitch_log(int argc, char **argv);
 int cmd_reset_identity(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 

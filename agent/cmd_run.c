@@ -15,6 +15,7 @@
 #include "agent/cmd.h"
 #include "agent/engine.h"
 #include "agent/k3s.h"
+#include "agent/ledger/watch.h"
 #include "agent/lock.h"
 #include "agent/orders.h"
 #include "agent/session.h"
@@ -54,6 +55,7 @@ struct agent {
 	struct key *report_key, *seal_key;
 	char fingerprint[KEY_FINGERPRINT_TEXT];
 	struct engine *engine;
+	struct ledger *ledger;
 	struct k3s *k3s;
 	struct trial *trial;
 	struct uncovered *uncovered;
@@ -144,6 +146,8 @@ static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si,
 			keep_armed(a);
 		engine_look_again(a->engine);
 		trial_look(a->trial);
+		if (a->ledger)
+			ledger_beat(a->ledger);
 		return 0;
 	}
 	return sd_event_exit(a->event, 0);
@@ -242,6 +246,19 @@ static int start_trial(struct agent *a, usec time, struct fault *f)
 	return r;
 }
 
+/* Without a log a node is no less closed. */
+static void start_ledger(struct agent *a)
+{
+	struct ledger_params p = ledger_params_default();
+	int r = ledger_new(a->event, a->state.dir, a->state.boot_id,
+			   LEDGER_STOOD, &p, &a->ledger);
+
+	if (r < 0)
+		log_warning("kill-switch log: %s", strerror(-r));
+	else
+		engine_on_look(a->engine, ledger_looked, a->ledger);
+}
+
 static int start_engine(struct agent *a, const struct options *o,
 			struct fault *f)
 {
@@ -262,6 +279,7 @@ static int start_engine(struct agent *a, const struct options *o,
 		return fault_errno(f, r, "engine", "not started");
 	k3s_set_install(a->k3s, &a->state.install);
 	engine_on_change(a->engine, on_news, a);
+	start_ledger(a);
 	restore(a);
 	r = start_trial(a, o->trial, f);
 	if (r == 0)
@@ -324,6 +342,7 @@ static void agent_done(struct agent *a)
 	(void)bus_unlisten(a->listener);
 	/* Last, and it leaves everything standing (H41). */
 	(void)engine_free(a->engine);
+	(void)ledger_free(a->ledger);
 	(void)bus_free(a->host.bus);
 	(void)key_free(a->report_key);
 	(void)key_free(a->seal_key);

@@ -230,6 +230,16 @@ void engine_on_change(struct engine *e, engine_changed changed, void *userdata)
 	e->userdata = userdata;
 }
 
+void engine_on_look(struct engine *e, engine_looked looked, void *userdata)
+{
+	size_t i;
+
+	for (i = 0; i < RESOURCE_MAX; i++) {
+		e->units[i].told = looked;
+		e->units[i].told_userdata = userdata;
+	}
+}
+
 static void pass_from_loop(struct engine *e)
 {
 	usec now = clock_boottime(), next = engine_pass(e, now);

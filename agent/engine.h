@@ -96,5 +96,19 @@ typedef void (*engine_changed)(void *userdata);
 void engine_on_change(struct engine *e, engine_changed changed,
 		      void *userdata);
 
+/* What one look of one resource came to; borrowed during the call. */
+struct engine_look {
+	enum resource_id id;
+	const struct item_list *items;	/* NULL: off, nobody looks */
+	const struct change_list *plan;
+	const char *writer;	/* of the last foreign change, or "" */
+	usec began;		/* the `now` of the pass */
+	bool prompted;		/* an event of the resource asked for it */
+};
+
+/* After every look, also the one behind an apply. It must not block. */
+typedef void (*engine_looked)(void *userdata, const struct engine_look *look);
+void engine_on_look(struct engine *e, engine_looked looked, void *userdata);
+
 /* From now on the loop of host->event runs the passes. */
 int engine_attach(struct engine *e);

@@ -14,6 +14,7 @@ int main(int argc, char **argv)
 		{ "disarm", cmd_disarm },
 		{ "arm", cmd_arm },
 		{ "explain", cmd_explain },
+		{ "killswitch-log", cmd_killswitch_log },
 		{ "reset-identity", cmd_reset_identity },
 		{ "version", cmd_version },
 		{ NULL, NULL },

@@ -79,6 +79,7 @@ static void look_again(void *userdata)
 	struct unit *u = userdata;
 
 	u->dirty = true;
+	u->prompted = true;
 	u->dirtied(u->userdata);
 }
 
@@ -127,6 +128,21 @@ static void overlay_marks(struct unit *u)
 	}
 }
 
+static void tell_look(const struct unit *u, usec now)
+{
+	struct engine_look l = {
+		.id = u->res->id,
+		.items = u->mode == MODE_OFF ? NULL : &u->items,
+		.plan = &u->plan,
+		.writer = unit_writer(u),
+		.began = now,
+		.prompted = u->prompted,
+	};
+
+	if (u->told)
+		u->told(u->told_userdata, &l);
+}
+
 /* What follows from `seen`, which is taken. */
 static int judge(struct unit *u, const struct desired *want, void *seen)
 {
@@ -161,6 +177,7 @@ static int look(struct unit *u, const struct desired *want, usec now)
 		return r;
 	u->proof = now;
 	u->looked = true;
+	tell_look(u, now);
 	return 0;
 }
 
@@ -431,7 +448,10 @@ static bool glance(struct unit *u, const struct desired *want,
 		return false;
 	if (u->res->glance(u->state, want, &seen) <= 0)
 		return false;
-	return judge(u, want, seen) == 0 && u->plan.n;
+	if (judge(u, want, seen) < 0 || !u->plan.n)
+		return false;
+	tell_look(u, now);
+	return true;
 }
 
 static bool run(struct unit *u, const struct resource_host *host,
@@ -481,9 +501,11 @@ bool unit_run(struct unit *u, const struct resource_host *host,
 		u->in_flight = false;
 		u->looked = true;
 		u->due = ENGINE_NEVER;
+		tell_look(u, now);
 		return false;
 	}
 	changed = run(u, host, want, p, now);
+	u->prompted = false;
 	drop_seen(u);
 	tell_trouble(u, p);
 	tell_contended(u, p);

@@ -14,8 +14,11 @@ struct unit {
 	void *state;
 	void (*dirtied)(void *userdata);	/* called by look-again */
 	void *userdata;
+	engine_looked told;	/* told of every look, or NULL */
+	void *told_userdata;
 
 	bool dirty;		/* somebody said "look again" */
+	bool prompted;		/* the resource itself said so */
 	bool fresh;		/* not yet converged since the new desired */
 	bool looked;
 	bool watch_due;		/* watch() must hear of the new desired */

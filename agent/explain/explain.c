@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "agent/res/killswitch_tables.h"
+#include "agent/res/routing_plan.h"
 
 #define DNS_PORT 53
 #define DNS_TLS_PORT 853
@@ -518,7 +519,8 @@ static void routing_layer(struct work *k)
 
 	l->wanted = k->want.rules.n != 0;
 	for (i = 0; i < items->n; i++)
-		if (items->v[i].state != ITEM_IN_SYNC && bad++ == 0)
+		if (routing_key_steers(items->v[i].key) &&
+		    items->v[i].state != ITEM_IN_SYNC && bad++ == 0)
 			append(l->text, "%s: %.200s",
 			       item_state_name(items->v[i].state),
 			       items->v[i].key);

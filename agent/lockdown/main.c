@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/ledger/watch.h"
 #include "agent/lockdown/policy.h"
 #include "agent/lockdown/stand.h"
+#include "common/file.h"
 #include "common/log.h"
 
 #define STATE_DIR "/var/lib/garboard"
@@ -52,6 +54,17 @@ static void tell(const struct policy *p)
 	}
 }
 
+/* For the agent's log: since when what stands has stood (watch.h). */
+static void leave_word(bool all)
+{
+	char line[128];
+
+	/* Where it cannot be written, the log says "nobody looked". */
+	if (ledger_stood_format(clock_boottime(), clock_realtime(), all, line,
+				sizeof(line)) == 0)
+		(void)file_write(LEDGER_STOOD, 0644, line, strlen(line), NULL);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option longs[] = {
@@ -82,6 +95,7 @@ int main(int argc, char **argv)
 	}
 	tell(&p);
 	r = p.d->egress.n_classes ? stand(&p) : 0;
+	leave_word(r == 0);
 	policy_done(&p);
 	return r < 0 ? 1 : 0;
 }

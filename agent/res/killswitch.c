@@ -606,6 +606,9 @@ static int on_link(sd_event_source *source, int fd, uint32_t revents,
 	(void)fd;
 	(void)revents;
 	lost = nl_notify_drain(k->link_events, on_link_message, k) != 0;
+	/* Of this the kernel names nobody, so the last name is not theirs. */
+	if (k->moved && !k->stale)
+		k->writer[0] = '\0';
 	if (k->moved || lost) {
 		k->hint = HINT_MORE;
 		k->look_again(k->userdata);

@@ -45,3 +45,6 @@ int routing_steps(const struct desired *want, const struct routing_seen *seen,
 int routing_plan(const struct desired *want, const void *seen,
 		 struct item_list *items, struct change_list *changes,
 		 struct fault *f);
+
+/* Whether an item is one of the rules and routes that steer. */
+bool routing_key_steers(const char *key);

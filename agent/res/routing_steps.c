@@ -25,6 +25,11 @@ static const char *family_name(uint8_t family)
 	return family == AF_INET6 ? "ipv6" : "ipv4";
 }
 
+bool routing_key_steers(const char *key)
+{
+	return strncmp(key, "ipv4 ", 5) == 0 || strncmp(key, "ipv6 ", 5) == 0;
+}
+
 static const char *device_name(const struct routing_seen *seen, int index)
 {
 	size_t i;

@@ -132,6 +132,9 @@ ok "the agent comes back" wait_until 20 on sh -c \
 	'garboard-agent status | grep -q "killswitch *enforce"' ||
 	diag "$(on garboard-agent status)"
 ok "keeps it closed by its record" closed
+ok "and its log tells of the time before garboard-lockdown" wait_until 20 on sh -c \
+	'garboard-agent killswitch-log | grep -q "OPEN .*by boot, before garboard-lockdown"' ||
+	diag "$(on garboard-agent killswitch-log; on cat /run/garboard-lockdown/stood)"
 ok "and mends the file" wait_until 10 on sh -c \
 	'garboard-lockdown --state-dir /var/lib/garboard 2>&1 | grep -q ": 1 class to close"'
 
