@@ -62,7 +62,7 @@ AGENT += nl/nft nl/nft_batch nl/nft_diff nl/nft_expr nl/nft_model nl/nft_msg \
 # the early program; of the agent's archive it takes only what it calls
 AGENT += lockdown/policy lockdown/stand lockdown/tables
 LINK := agent_conn config cred dial link stream streams tls_session
-COORD := addon ask ask_servers bringup memory_rule twins cluster cni cni_manifest desire egress egress_policy founding gate k3s_server kube kube_read kubeconfig manifests members progress sequencer vip yaml_out \
+COORD := addon ask ask_servers bringup memory_rule twins cluster cni cni_manifest desire egress egress_policy founding gate k3s_server kube kube_read kubeconfig manifests members plan_digest progress sequencer vip yaml_out \
 	steps/preflight steps/baseline steps/founder steps/joiners steps/kubevip \
 	steps/cilium steps/verify steps/registry
 # the server part and the command line

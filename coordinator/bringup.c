@@ -13,6 +13,7 @@
 #include "coordinator/gate.h"
 #include "coordinator/k3s_server.h"
 #include "coordinator/kubeconfig.h"
+#include "coordinator/plan_digest.h"
 #include "coordinator/sequencer.h"
 #include "coordinator/vip.h"
 #include "proto/order.h"
@@ -268,17 +269,71 @@ static void tell_end(struct bringup *b, const struct sequence_result *res,
 			      res->changes == 1 ? "" : "s");
 }
 
+struct approval {
+	struct plan_digest *digest;
+	const char *approved;	/* NULL: anything, or seen already */
+};
+
+/* Only the first stage that changes is in a plan; the rest follows it. */
+static int approve(void *userdata, const char *stage,
+		   const struct change_list *changes, struct fault *f)
+{
+	struct approval *a = userdata;
+	int r = 0;
+
+	plan_digest_add(a->digest, stage, changes);
+	if (a->approved)
+		r = plan_digest_check(a->digest, a->approved, f);
+	a->approved = NULL;
+	return r;
+}
+
+static int tell_plan(struct bringup *b, struct plan_digest *d)
+{
+	char hex[PLAN_DIGEST_SIZE];
+	int r = plan_digest_get(d, hex);
+
+	if (r == 0)
+		progress_fact(b->progress, NULL, "plan %s", hex);
+	return r;
+}
+
+/* sequence_run() for exactly the plan that was approved, if one was. */
+static int run_sequence(struct bringup *b, const struct bringup_options *o,
+			const char *only, struct sequence_result *res,
+			struct fault *f)
+{
+	const struct spec *spec = b->env.spec;
+	struct approval a = { .approved = o->plan };
+	struct sequence_options so = { .check = o->check,
+				       .only = only,
+				       .approve = approve,
+				       .userdata = &a };
+	int r;
+
+	a.digest = plan_digest_new(b->cluster_id, spec->source,
+				   spec->source_size, o->limit, o->only);
+	if (!a.digest)
+		return -ENOMEM;
+	r = sequence_run(step_registry, STEP_MAX, &b->env, &so, res, f);
+	if (r >= 0 && a.approved)	/* nothing had to be changed */
+		r = plan_digest_check(a.digest, a.approved, f);
+	if (r >= 0)
+		tell_end(b, res, o);
+	if (r >= 0 && o->check)
+		r = tell_plan(b, a.digest);
+	(void)plan_digest_free(a.digest);
+	return r;
+}
+
 static int run_stages(struct bringup *b, const struct bringup_options *o,
 		      const char *only, struct fault *f)
 {
 	struct sequence_result res = { 0 };
-	struct sequence_options so = { .check = o->check, .only = only };
 	struct fault scratch = FAULT_INIT;
-	int r = sequence_run(step_registry, STEP_MAX, &b->env, &so, &res, f);
+	int r = run_sequence(b, o, only, &res, f);
 
-	if (r >= 0)
-		tell_end(b, &res, o);
-	else if (res.failed && !o->check)
+	if (r < 0 && res.failed && !o->check)
 		(void)control_event(b->env.control, res.failed, NULL, f->text,
 				    &scratch);
 	if (r == -EINTR)

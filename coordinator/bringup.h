@@ -31,6 +31,7 @@ struct bringup_options {
 	bool exit_code;		/* pending changes are exit 3 */
 	const char *limit;	/* one node */
 	const char *only;	/* one stage */
+	const char *plan;	/* the digest that was approved; NULL: any */
 	double scale;		/* of all waits; 0 or 1: real time */
 	enum progress_style style;
 };

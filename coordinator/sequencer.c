@@ -73,8 +73,11 @@ static int run_stage(const struct step *s, const struct step_env *env,
 	void *seen = NULL;
 	int r = look(s, env, &seen, &changes, f);
 
-	if (r == 0 && changes.n > 0) {
+	if (r == 0 && changes.n > 0)
 		show(env, &changes);
+	if (r == 0 && changes.n > 0 && options->approve)
+		r = options->approve(options->userdata, s->name, &changes, f);
+	if (r == 0 && changes.n > 0) {
 		result->changes += changes.n;
 		if (options->check) {
 			result->outcome = SEQUENCE_WOULD_CHANGE;

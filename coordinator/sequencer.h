@@ -21,6 +21,13 @@
 struct sequence_options {
 	bool check;
 	const char *only;	/* stage name; NULL: all */
+	/*
+	 * Sees the changes of each stage that has any, before they are
+	 * carried out, and ends the run by a negative errno. May be NULL.
+	 */
+	int (*approve)(void *userdata, const char *stage,
+		       const struct change_list *changes, struct fault *f);
+	void *userdata;
 };
 
 enum sequence_outcome {

@@ -158,7 +158,9 @@ int spec_load_text(const char *name, const char *text, size_t size,
 
 	if (!spec)
 		return fault_errno(f, -ENOMEM, name, "cannot read the spec");
-	r = load(spec, text, size, flags, problems);
+	spec->source = spec_arena_text(spec->arena, text, size);
+	spec->source_size = size;
+	r = spec->source ? load(spec, text, size, flags, problems) : -ENOMEM;
 	spec_problems_sort(problems);
 	if (r == -ENOMEM)
 		return fault_errno(f, r, name, "cannot read the spec");

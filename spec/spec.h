@@ -208,6 +208,8 @@ struct spec_node {
 
 struct spec {
 	const char *file;		/* as given to spec_load() */
+	const char *source;		/* its text, to name this version of it */
+	size_t source_size;
 	bool one_box;			/* no cluster, no nodes */
 	struct spec_str cluster;
 	struct spec_str cluster_id;	/* the pin; NULL: none */

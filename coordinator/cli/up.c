@@ -1,7 +1,10 @@
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/cleanup.h"
+#include "common/parse.h"
 #include "coordinator/bringup.h"
 #include "coordinator/cli/verbs.h"
 #include "coordinator/control_client.h"
@@ -13,6 +16,8 @@
 const struct cli_option up_options[] = {
 	{ "limit", 0, "NODE", "touch only this node" },
 	{ "only", 0, "STAGE", "run only this stage" },
+	{ "plan", 0, "DIGEST", "only if this is still the plan" },
+	{ "expect", 0, "CLUSTER-ID", "refuse any other cluster" },
 	{ "exit-code", 0, NULL, "with --check: exit 3 when changes are pending" },
 	{ "plain", 0, NULL, "lines instead of a live display" },
 	{ NULL, 0, NULL, NULL },
@@ -20,11 +25,13 @@ const struct cli_option up_options[] = {
 const struct cli_option plan_options[] = {
 	{ "limit", 0, "NODE", "look only at this node" },
 	{ "only", 0, "STAGE", "look only at this stage" },
+	{ "expect", 0, "CLUSTER-ID", "refuse any other cluster" },
 	{ "exit-code", 0, NULL, "exit 3 when changes are pending" },
 	{ "plain", 0, NULL, "lines instead of a live display" },
 	{ NULL, 0, NULL, NULL },
 };
 const struct cli_option verify_options[] = {
+	{ "expect", 0, "CLUSTER-ID", "refuse any other cluster" },
 	{ "plain", 0, NULL, "lines instead of a live display" },
 	{ NULL, 0, NULL, NULL },
 };
@@ -87,6 +94,35 @@ static int await_nodes(const struct spec *spec, struct control *c,
 	return r;
 }
 
+/* For automation, which cannot read the banner (B14). */
+static int check_expected(const struct cli *cli, struct fault *f)
+{
+	const char *expected = cli_value(cli, "expect");
+	char id[33];
+
+	format_hex(cli->cluster_id, sizeof(cli->cluster_id), id);
+	if (!expected || strcmp(expected, id) == 0)
+		return CLI_DONE;
+	(void)fault_set(f, -EACCES, "--expect",
+			"names cluster %.64s, but %s belongs to cluster %s; "
+			"nothing was changed", expected, cli->state_dir, id);
+	return CLI_REFUSED;
+}
+
+/* A digest that no plan can have is a slip of the hand, not another plan. */
+static int check_plan(const struct cli *cli)
+{
+	const char *plan = cli_value(cli, "plan");
+
+	if (plan && (strlen(plan) != 64 ||
+		     strspn(plan, "0123456789abcdef") != 64))
+		return cli_usage("--plan takes the 64 hex digits that "
+				 "`garboard plan` ends with");
+	if (plan && cli->check)
+		return cli_usage("--plan has no meaning with --check");
+	return CLI_DONE;
+}
+
 static int run(struct cli *cli, bringup_verb verb, bool check, struct fault *f)
 {
 	struct control *c CLEANUP(control_freep) = NULL;
@@ -95,10 +131,16 @@ static int run(struct cli *cli, bringup_verb verb, bool check, struct fault *f)
 		.exit_code = cli_value(cli, "exit-code") != NULL,
 		.limit = cli_value(cli, "limit"),
 		.only = cli_value(cli, "only"),
+		.plan = cli_value(cli, "plan"),
 		.scale = time_scale(),
 	};
 	int r;
 
+	r = check_expected(cli, f);
+	if (r == CLI_DONE)
+		r = check_plan(cli);
+	if (r != CLI_DONE)
+		return r;
 	o.style = cli->output != CLI_TABLE ?
 			  PROGRESS_JSON :
 			  progress_style_for(stdout,

@@ -132,11 +132,12 @@ static int has_data(const struct step_env *env, const char *name,
 		    -ENOMEM;
 
 	order_free(o);
-	if (r == 0 && !up->result.facts)
-		r = fault_set(f, -EREMOTEIO, name,
-			      "answered without facts");
-	if (r == 0)
+	if (r < 0)
+		return r;
+	if (up && up->result.facts)
 		*ret_has = up->result.facts->k3s.has_data;
+	else
+		r = fault_set(f, -EREMOTEIO, name, "answered without facts");
 	up_free(up);
 	return r;
 }

@@ -42,6 +42,23 @@ is "$rc" 3 "pending changes are exit code 3 when asked for" || shown
 verb plan
 is "$rc" 0 "and 0 when not"
 
+digest=$(sed -n 's/^ *plan \([0-9a-f]*\)$/\1/p' "$tmp/out")
+verb plan
+is "$(sed -n 's/^ *plan \([0-9a-f]*\)$/\1/p' "$tmp/out")" "$digest" "the same plan has the same digest" || shown
+grep -o -m1 -E '\b[0-9a-f]{32}\b' "$tmp/out" >"$tmp/id"
+cp "$spec" "$tmp/kept.yaml"
+echo '# another version of the spec' >>"$spec"
+up --plan "$digest"
+is "$rc" 4 "plan_digest: a plan that is no longer that plan is refused" || shown
+like "$out" 'plan: is now [0-9a-f]*: the spec, the cluster or the options' "with its reason"
+cp "$tmp/kept.yaml" "$spec"
+up --plan "${digest%??}zz"
+is "$rc" 2 "and what can be no digest is a usage error" || shown
+up --expect 00112233445566778899aabbccddeeff
+is "$rc" 4 "b14_expected_id: another cluster than the expected one is refused" || shown
+is "$(traces)" "$before" "and all that leaves no trace on a node" ||
+	diag "$(diff <(echo "$before") <(traces) | head -20)"
+
 # ---- the bring-up ----
 # The VIP as the network sees it: when did it first answer TLS at all?
 "${cluster_lab[@]}" operator python3 - "$tmp/vip" <<'PY' &
@@ -60,8 +77,8 @@ PY
 prober=$!
 at_exit 'kill "$prober" 2>/dev/null'
 begin=$(date +%s)
-up
-is "$rc" 0 "up brings the cluster up" || { shown 20; bail "no cluster"; }
+up --plan "$digest" --expect "$(tr -d '\n' <"$tmp/id")"
+is "$rc" 0 "up brings the cluster up, by the plan that was read" || { shown 20; bail "no cluster"; }
 diag "in $(($(date +%s) - begin)) s"
 cp "$tmp/out" "$tmp/up"
 

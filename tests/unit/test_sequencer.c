@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "coordinator/plan_digest.h"
 #include "coordinator/progress.h"
 #include "coordinator/sequencer.h"
 
@@ -183,6 +184,82 @@ static void only_one_stage(void **state)
 	assert_string_equal(f.object, "flux");
 }
 
+struct looked {
+	int stages, refuse;
+	struct plan_digest *digest;
+};
+
+static int look(void *userdata, const char *stage,
+		const struct change_list *changes, struct fault *f)
+{
+	struct looked *l = userdata;
+
+	l->stages++;
+	plan_digest_add(l->digest, stage, changes);
+	return l->refuse == l->stages ? fault_set(f, -EPERM, stage, "no") : 0;
+}
+
+static void plan_is_seen_before_it_runs(void **state)
+{
+	struct looked l = { .refuse = 2,
+			    .digest = plan_digest_new("id", "x", 1, NULL,
+						      NULL) };
+	struct sequence_options o = { .approve = look, .userdata = &l };
+	struct sequence_result r;
+	struct fault f = FAULT_INIT;
+	char a[PLAN_DIGEST_SIZE], b[PLAN_DIGEST_SIZE];
+
+	(void)state;
+	todo[0] = todo[1] = 1;
+	assert_int_equal(plan_digest_get(l.digest, a), 0);
+	assert_int_equal(run(o, &r, &f), -EPERM);
+	assert_string_equal(r.failed, "two");
+	assert_int_equal(r.changes, 1);
+	assert_string_equal(journal, "a");
+	assert_int_equal(plan_digest_get(l.digest, b), 0);
+	assert_string_not_equal(a, b);
+	assert_int_equal(plan_digest_check(l.digest, b, &f), 0);
+	assert_int_equal(plan_digest_check(l.digest, a, &f), -EPERM);
+	(void)plan_digest_free(l.digest);
+}
+
+/* Every part of a plan counts, and none can pass for its neighbour. */
+static void digest_tells_plans_apart(void **state)
+{
+	static const char *const plans[][6] = {
+		{ "id", "spec", NULL, NULL, "k", "v" },
+		{ "ie", "spec", NULL, NULL, "k", "v" },
+		{ "id", "sped", NULL, NULL, "k", "v" },
+		{ "id", "spec", "n", NULL, "k", "v" },
+		{ "id", "spec", NULL, "n", "k", "v" },
+		{ "id", "spec", NULL, "", "k", "v" },
+		{ "id", "spec", NULL, NULL, "kv", "" },
+		{ "id", "spec", NULL, NULL, "", "kv" },
+		{ "id", "spec", NULL, NULL, "k", "w" },
+		{ "id", "spec", NULL, NULL, "k1:v", "" },
+	};
+	char hex[sizeof(plans) / sizeof(*plans)][PLAN_DIGEST_SIZE];
+	size_t i, j;
+
+	(void)state;
+	for (i = 0; i < sizeof(plans) / sizeof(*plans); i++) {
+		const char *const *p = plans[i];
+		struct change_list l = CHANGE_LIST_INIT;
+		struct plan_digest *d = plan_digest_new(p[0], p[1],
+							strlen(p[1]), p[2],
+							p[3]);
+
+		assert_int_equal(change_list_add(&l, CHANGE_SET, p[4], p[5],
+						 "w"), 0);
+		plan_digest_add(d, "stage", &l);
+		assert_int_equal(plan_digest_get(d, hex[i]), 0);
+		for (j = 0; j < i; j++)
+			assert_string_not_equal(hex[i], hex[j]);
+		change_list_done(&l);
+		(void)plan_digest_free(d);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -192,6 +269,8 @@ int main(void)
 		cmocka_unit_test_setup(a14_check_changes_nothing_and_says_so,
 				       reset),
 		cmocka_unit_test_setup(only_one_stage, reset),
+		cmocka_unit_test_setup(plan_is_seen_before_it_runs, reset),
+		cmocka_unit_test(digest_tells_plans_apart),
 	};
 
 	return cmocka_run_group_tests_name("sequencer", tests, NULL, NULL);
