@@ -203,15 +203,16 @@ static int apply_name(struct iscsid_state *st, struct fault *f)
 	return step(st, STEP_RESTART, f) == 0;
 }
 
-static int apply_one(struct iscsid_state *st, const struct change *c,
-		     struct item_list *items, struct fault *f)
+static int apply_one(const struct apply *a, const struct change *c,
+		     struct fault *f)
 {
+	struct iscsid_state *st = a->state;
 	int r;
 
 	if (strcmp(c->key, "initiatorname") == 0)
 		return apply_name(st, f);
 	if (!bus_is_up(st->host->bus)) {
-		item_list_mark(items, c->key, ITEM_PENDING,
+		item_list_mark(a->items, c->key, ITEM_PENDING,
 			       "D-Bus is not there yet");
 		return 0;
 	}
@@ -225,27 +226,9 @@ static int iscsid_apply(void *state, const struct desired *want,
 			const void *seen, const struct change_list *changes,
 			struct item_list *items, struct fault *f)
 {
-	struct iscsid_state *st = state;
-	int r, first = 0, started = 0;
-	char text[FAULT_TEXT_MAX];
-	size_t i;
+	const struct apply a = { state, want, seen, items };
 
-	(void)want;
-	(void)seen;
-	for (i = 0; i < changes->n; i++) {
-		struct fault own = FAULT_INIT;
-
-		r = apply_one(st, &changes->v[i], items, &own);
-		if (r >= 0) {
-			started |= r;
-			continue;
-		}
-		item_list_mark(items, changes->v[i].key, ITEM_BLOCKED, "%s",
-			       fault_str(&own, text, sizeof(text)));
-		(void)fault_set(f, r, own.object, "%s", own.text);
-		first = first ? first : r;
-	}
-	return first ? first : started;
+	return apply_each(&a, changes, apply_one, f);
 }
 
 static void on_wake(void *userdata)

@@ -136,3 +136,28 @@ void item_list_done(struct item_list *list)
 	free(list->v);
 	*list = ITEM_LIST_INIT;
 }
+
+int apply_each(const struct apply *a, const struct change_list *changes,
+	       int (*one)(const struct apply *a, const struct change *c,
+			  struct fault *f),
+	       struct fault *f)
+{
+	int r, first = 0, started = 0;
+	char text[FAULT_TEXT_MAX];
+	size_t i;
+
+	for (i = 0; i < changes->n; i++) {
+		struct fault own = FAULT_INIT;
+
+		r = one(a, &changes->v[i], &own);
+		if (r >= 0) {
+			started |= r;
+			continue;
+		}
+		item_list_mark(a->items, changes->v[i].key, ITEM_BLOCKED,
+			       "%s", fault_str(&own, text, sizeof(text)));
+		(void)fault_set(f, r, own.object, "%s", own.text);
+		first = first ? first : r;
+	}
+	return first ? first : started;
+}

@@ -288,21 +288,22 @@ static int take_back(struct mounts_state *st, const struct mounts_seen *seen,
 	return fault_set(f, -EINVAL, key, "was not planned");
 }
 
-static int apply_one(struct mounts_state *st, const struct desired *want,
-		     const struct mounts_seen *seen, const struct change *c,
-		     struct item_list *items, struct fault *f)
+static int apply_one(const struct apply *a, const struct change *c,
+		     struct fault *f)
 {
+	const struct mounts_seen *seen = a->seen;
 	size_t i;
 
 	if (c->op == CHANGE_REMOVE)
-		return take_back(st, seen, c->key, f);
+		return take_back(a->state, seen, c->key, f);
 	for (i = 0; i < seen->n; i++) {
-		const struct desired_mount *m = &want->mounts[i];
+		const struct desired_mount *m = &a->want->mounts[i];
 
 		if (strcmp(c->key, m->path) == 0)
-			return advance(st, i, m, &seen->v[i], items, f);
+			return advance(a->state, i, m, &seen->v[i], a->items,
+				       f);
 		if (key_is(c->key, m->path))
-			return write_unit(st, m, &seen->v[i], f);
+			return write_unit(a->state, m, &seen->v[i], f);
 	}
 	return fault_set(f, -EINVAL, c->key, "was not planned");
 }
@@ -311,24 +312,9 @@ static int mounts_apply(void *state, const struct desired *want,
 			const void *seen, const struct change_list *changes,
 			struct item_list *items, struct fault *f)
 {
-	int r, first = 0, started = 0;
-	char text[FAULT_TEXT_MAX];
-	size_t i;
+	const struct apply a = { state, want, seen, items };
 
-	for (i = 0; i < changes->n; i++) {
-		struct fault own = FAULT_INIT;
-
-		r = apply_one(state, want, seen, &changes->v[i], items, &own);
-		if (r >= 0) {
-			started |= r;
-			continue;
-		}
-		item_list_mark(items, changes->v[i].key, ITEM_BLOCKED, "%s",
-			       fault_str(&own, text, sizeof(text)));
-		(void)fault_set(f, r, own.object, "%s", own.text);
-		first = first ? first : r;
-	}
-	return first ? first : started;
+	return apply_each(&a, changes, apply_one, f);
 }
 
 /* ---- events ---- */

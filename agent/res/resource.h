@@ -59,6 +59,24 @@ struct item *item_list_find(struct item_list *list, const char *key);
 void item_list_mark(struct item_list *list, const char *key,
 		    enum item_state state, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+
+struct apply {			/* what apply() was called with */
+	void *state;
+	const struct desired *want;
+	const void *seen;
+	struct item_list *items;
+};
+
+/*
+ * For resources whose changes stand alone: `one` for each of them; what
+ * fails is blocked with its cause, and the others go on. Returns the first
+ * error, with `f`; else 1 when some `one` returned 1 (it is under way, and
+ * an event will tell), or 0.
+ */
+int apply_each(const struct apply *a, const struct change_list *changes,
+	       int (*one)(const struct apply *a, const struct change *c,
+			  struct fault *f),
+	       struct fault *f);
 enum item_state item_list_worst(const struct item_list *list);
 void item_list_done(struct item_list *list);
 

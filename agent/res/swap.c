@@ -246,17 +246,17 @@ static int unmask(struct swap_state *st, const char *unit, struct fault *f)
 	return write_ours(st, f);
 }
 
-static int apply_one(struct swap_state *st, const struct swap_seen *seen,
-		     const struct change *c, struct item_list *items,
+static int apply_one(const struct apply *a, const struct change *c,
 		     struct fault *f)
 {
+	struct swap_state *st = a->state;
 	char unit[UNITNAME_MAX];
 	int r;
 
 	if (strcmp(c->key, SWAP_RELOAD) == 0)
 		return st->reload != NULL;
 	if (!unit_of(c->key, unit))
-		return turn_off(st, seen, c, items, f);
+		return turn_off(st, a->seen, c, a->items, f);
 	r = c->op == CHANGE_REMOVE ? unmask(st, unit, f) : mask(st, unit, f);
 	if (r == 0)
 		st->reload_due = true;
@@ -267,27 +267,11 @@ static int swap_apply(void *state, const struct desired *want,
 		      const void *seen, const struct change_list *changes,
 		      struct item_list *items, struct fault *f)
 {
-	struct swap_state *st = state;
-	int r, first = 0, started = 0;
-	char text[FAULT_TEXT_MAX];
-	size_t i;
+	const struct apply a = { state, want, seen, items };
+	int r = apply_each(&a, changes, apply_one, f);
+	int started = reload(state);
 
-	(void)want;
-	for (i = 0; i < changes->n; i++) {
-		struct fault own = FAULT_INIT;
-
-		r = apply_one(st, seen, &changes->v[i], items, &own);
-		if (r >= 0) {
-			started |= r;
-			continue;
-		}
-		item_list_mark(items, changes->v[i].key, ITEM_BLOCKED, "%s",
-			       fault_str(&own, text, sizeof(text)));
-		(void)fault_set(f, r, own.object, "%s", own.text);
-		first = first ? first : r;
-	}
-	started |= reload(st);
-	return first ? first : started;
+	return r < 0 ? r : r | started;
 }
 
 /* ---- events ---- */
