@@ -14,7 +14,6 @@
 #                          then a root of its own, and the ordinary one stays
 #                          small. None of their units starts at boot.
 #   GARBOARD_LAB_SOURCES   a one-line-style sources file to use instead
-#   GARBOARD_LAB_EXTRA     more packages, for a root of their own
 set -eu
 
 say() { printf 'mkroot: %s\n' "$*" >&2; }

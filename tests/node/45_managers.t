@@ -11,7 +11,9 @@ lab=$top/tests/lab/lab
 build=$(cd "$top" && cd "${BUILD:-build}" && pwd)
 [ "$(id -u)" = 0 ] || skip_all "needs root"
 [ -x "$build/garboard-agent" ] || bail "no $build/garboard-agent"
-root=$(GARBOARD_LAB_EXTRA="firewalld ufw iptables docker.io network-manager" \
+# From Debian 13 on docker's command is a package of its own.
+docker="docker.io $(apt-cache pkgnames docker-cli | grep -x docker-cli)"
+root=$(GARBOARD_LAB_EXTRA="firewalld ufw iptables $docker network-manager" \
 	"$top/tests/lab/mkroot.sh") || bail "no root with the managers in it"
 
 tmp=$(mktemp -d)
