@@ -41,7 +41,7 @@ SPEC := arena build_baseline build_cluster build_egress check_baseline \
 	reserved rules yaml yaml_tree yaml_write
 AGENT := res/items res/registry rate unit engine
 # what the agent remembers, whom it obeys, and k3s
-AGENT += blobs child facts forwarding k3s k3s_config k3s_files k3s_lines k3s_work \
+AGENT += blobs child facts forwarding k3s k3s_config k3s_files k3s_lines k3s_wipe k3s_work \
 	lease neigh_probe orders orders_blob orders_k3s orders_node orders_table \
 	orders_trust power state state_fields state_results statefile upward
 # verbs, the socket of the link, reports, status
@@ -62,7 +62,7 @@ AGENT += nl/nft nl/nft_batch nl/nft_diff nl/nft_expr nl/nft_model nl/nft_msg \
 # the early program; of the agent's archive it takes only what it calls
 AGENT += lockdown/policy lockdown/stand lockdown/tables
 LINK := agent_conn config cred dial link stream streams tls_session
-COORD := addon ask ask_servers bringup memory_rule twins cluster cni cni_manifest desire egress egress_policy founding gate k3s_server kube kube_read kubeconfig manifests members plan_digest progress sequencer vip yaml_out \
+COORD := addon ask ask_servers bringup memory_rule twins cluster cni cni_manifest desire egress egress_policy founding gate k3s_server kube kube_read kubeconfig manifests members plan_digest progress sequencer vip wipe yaml_out \
 	steps/preflight steps/baseline steps/founder steps/joiners steps/kubevip \
 	steps/cilium steps/verify steps/registry
 # the server part and the command line
@@ -70,7 +70,7 @@ COORD += store store_schema store_nodes store_enroll store_log journal signer le
 	conn fleet session dispatch enroll enroll_rules machine ssh stream server serve \
 	json_bytes control control_ops control_client control_calls control_spawn \
 	$(addprefix cli/,options target output verbs init serve spec enroll enroll_ssh bundle \
-	version node node_json status up kubeconfig)
+	version node node_json status up wipe kubeconfig)
 PROGRAMS := garboard-agent garboard-agentd garboard-link garboard-lockdown garboard-disk garboard
 
 LIBS_common :=

@@ -8,12 +8,14 @@
 #include "agent/k3s.h"
 #include "agent/k3s_files.h"
 #include "agent/k3s_paths.h"
+#include "agent/k3s_wipe.h"
 #include "agent/k3s_work.h"
 #include "agent/orders_job.h"
 #include "common/cleanup.h"
 #include "common/parse.h"
 
 #define VERIFY_DEADLINE (120 * USEC_PER_SEC)
+#define WIPE_DEADLINE (60 * USEC_PER_SEC)
 
 static const char *root_of(const struct order_job *job)
 {
@@ -259,10 +261,76 @@ int order_k3s_stop(struct order_job *job, struct fault *f)
 	return act(job, K3S_STOP, f);
 }
 
+/* ---- K3sReset ---- */
+
+static void on_wiped(void *userdata, int r, const char *output, size_t size)
+{
+	struct order_job *job = userdata;
+	struct fault f = FAULT_INIT;
+
+	(void)size;
+	job->child = NULL;
+	if (r < 0)
+		(void)fault_set(&f, r, "k3s", "%s",
+				*output ? output : strerror(-r));
+	else
+		(void)snprintf(job_result(job)->text, UP_TEXT_MAX, "wiped");
+	orders_finish(job, r, &f);
+}
+
+static int wipe(struct order_job *job, struct fault *f)
+{
+	struct k3s_wipe *w = calloc(1, sizeof(*w));
+	int r;
+
+	if (!w)
+		return fault_errno(f, -ENOMEM, "k3s", "not wiped");
+	(void)snprintf(w->root, sizeof(w->root), "%s", root_of(job));
+	job->data = w;		/* freed with the job, after the child */
+	r = child_start(job_env(job)->host->event, k3s_wipe_work, w,
+			WIPE_DEADLINE, on_wiped, job, &job->child, f);
+	return r < 0 ? r : JOB_LATER;
+}
+
+static void on_stopped(void *userdata, int r, const char *text)
+{
+	struct order_job *job = userdata;
+	struct fault f = FAULT_INIT;
+
+	if (r < 0)
+		(void)fault_set(&f, r, K3S_UNIT, "%s",
+				*text ? text : strerror(-r));
+	else
+		r = wipe(job, &f);
+	if (r != JOB_LATER)
+		orders_finish(job, r, &f);
+}
+
+/*
+ * READY means that the local member votes (K3S-CONTRACT 2.1): what runs is
+ * never wiped, whatever the coordinator believes. The founding record
+ * stays: it keeps a wiped server from founding a second cluster (CO-02).
+ */
 int order_k3s_reset(struct order_job *job, struct fault *f)
 {
-	(void)job;
-	return job_refuse(f, "K3sReset", "not yet supported");
+	const struct orders_env *env = job_env(job);
+	bool ours = false;
+	int r;
+
+	if (strcmp(env->state->node_name, job->order->confirm_node) != 0)
+		return job_refuse(f, "K3sReset", "it names another node");
+	if (strncmp(k3s_unit_state(env->k3s), "active/", 7) == 0)
+		return job_refuse(f, "K3sReset",
+				  "k3s is up here: this server may be a "
+				  "voting member");
+	r = k3s_files_unit_is_ours(root_of(job), &ours);
+	if (r == -ENOENT)	/* never started, or wiped to its end */
+		return wipe(job, f);
+	if (r < 0 || !ours)
+		return job_refuse(f, "K3sReset", K3S_UNIT
+				  " was not written by Garboard");
+	r = k3s_act(env->k3s, K3S_STOP, on_stopped, job, f);
+	return r < 0 ? r : JOB_LATER;
 }
 
 int order_put_manifest(struct order_job *job, struct fault *f)

@@ -50,7 +50,7 @@ static void judge(const char *name, const struct kube_members *list,
  * k3s names its member NODE-XXXXXXXX, hexadecimal. A server that was ended
  * while it joined votes before its node is registered: it is no stranger.
  */
-static bool named_after(const char *member, const char *node)
+bool members_named_after(const char *member, const char *node)
 {
 	size_t n = strlen(node);
 
@@ -67,7 +67,7 @@ static bool known_member(const struct spec *spec,
 
 	for (i = 0; i < spec->n_nodes; i++)
 		if (spec->nodes[i].role.v == SPEC_ROLE_SERVER &&
-		    named_after(m->name, spec->nodes[i].name.v))
+		    members_named_after(m->name, spec->nodes[i].name.v))
 			return true;
 
 	for (i = 0; i < nodes->n; i++)

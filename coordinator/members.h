@@ -38,6 +38,9 @@ int members_read(const struct step_env *env, const char *first,
 		 struct members *ret_members, struct fault *f);
 void members_done(struct members *m);
 
+/* Whether this is the name k3s gives the etcd member of that node. */
+bool members_named_after(const char *member, const char *node);
+
 /* Index of a server whose member votes, `first` preferred; -ENOENT. */
 int members_any_voter(const struct step_env *env, const struct members *m,
 		      const char *first, size_t *ret_node);

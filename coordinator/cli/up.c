@@ -65,9 +65,9 @@ static size_t missing(const struct spec *spec, const struct control_nodes *all)
  * A coordinator that was started for this verb is found by the nodes only
  * when they dial again. Who does not come in time is judged by the stages.
  */
-static int await_nodes(const struct spec *spec, struct control *c,
-		       struct fault *f)
+int cli_await_nodes(const struct cli *cli, struct control *c, struct fault *f)
 {
+	const struct spec *spec = cli->spec;
 	usec deadline = clock_boottime() + DIAL_TIME;
 	struct control_nodes nodes = { 0 };
 	struct control_info info;
@@ -95,7 +95,7 @@ static int await_nodes(const struct spec *spec, struct control *c,
 }
 
 /* For automation, which cannot read the banner (B14). */
-static int check_expected(const struct cli *cli, struct fault *f)
+int cli_check_expected(const struct cli *cli, struct fault *f)
 {
 	const char *expected = cli_value(cli, "expect");
 	char id[33];
@@ -136,7 +136,7 @@ static int run(struct cli *cli, bringup_verb verb, bool check, struct fault *f)
 	};
 	int r;
 
-	r = check_expected(cli, f);
+	r = cli_check_expected(cli, f);
 	if (r == CLI_DONE)
 		r = check_plan(cli);
 	if (r != CLI_DONE)
@@ -147,7 +147,7 @@ static int run(struct cli *cli, bringup_verb verb, bool check, struct fault *f)
 					     cli_value(cli, "plain") != NULL);
 	r = cli_control(cli, &c, f);
 	if (r == 0)
-		r = await_nodes(cli->spec, c, f);
+		r = cli_await_nodes(cli, c, f);
 	return r < 0 ? r : verb(cli->spec, c, &o, stdout, f);
 }
 

@@ -15,8 +15,13 @@ extern const struct cli_option enroll_approve_options[];
 extern const struct cli_option up_options[];
 extern const struct cli_option plan_options[];
 extern const struct cli_option verify_options[];
+extern const struct cli_option wipe_options[];
 extern const struct cli_option kubeconfig_options[];
 extern const struct cli_option events_options[];
+
+/* up.c: --expect (B14), and a wait for who dials a coordinator just started */
+int cli_check_expected(const struct cli *cli, struct fault *f);
+int cli_await_nodes(const struct cli *cli, struct control *c, struct fault *f);
 
 int verb_init(struct cli *cli, struct fault *f);
 int verb_serve(struct cli *cli, struct fault *f);
@@ -38,6 +43,7 @@ int verb_enroll_reject(struct cli *cli, struct fault *f);
 int verb_node_list(struct cli *cli, struct fault *f);
 int verb_node_describe(struct cli *cli, struct fault *f);
 int verb_node_revoke(struct cli *cli, struct fault *f);
+int verb_node_wipe(struct cli *cli, struct fault *f);
 int verb_kubeconfig(struct cli *cli, struct fault *f);
 int verb_manifests(struct cli *cli, struct fault *f);
 int verb_version(struct cli *cli, struct fault *f);

@@ -107,6 +107,20 @@ if need_faults 17; then
 	unlike "$out" '(kube-vip|cilium): (done|holds|FAILED)' "and no later stage began"
 	ok "nor Cilium anywhere" no_cilium
 	node_exec server-3 sh -c 'rm -r /etc/rancher/k3s/config.yaml.d'
+
+	# ---- starting over on it ----
+	verb node wipe server-3
+	is "$rc" 4 "node_wipe: nothing is wiped without --yes" || shown
+	verb node wipe server-2 --yes
+	is "$rc" 4 "node_wipe: a voting member is refused" || shown
+	like "$out" 'server-2: is a voting member' "node_wipe: with that cause" || shown
+	verb node wipe server-3 --yes
+	is "$rc" 0 "node_wipe: a server that could not join is wiped" || shown
+	not_ok "node_wipe: of its configuration, unit and data" node_exec server-3 sh -c \
+		'ls /etc/rancher/k3s/config.yaml /etc/systemd/system/k3s.service /var/lib/rancher/k3s/server' \
+		2>/dev/null
+	verb node wipe server-3 --yes
+	is "$rc" 0 "node_wipe: and again, with nothing to do" || shown
 fi
 
 # ---- an endpoint that somebody else has ----

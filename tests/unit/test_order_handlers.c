@@ -10,6 +10,8 @@
 
 #include "order_fixture.h"
 
+#include "agent/k3s_wipe.h"
+
 static struct order *desired_for(const char *name)
 {
 	struct order *o = order_new(ORDER_SET_DESIRED);
@@ -349,9 +351,6 @@ static void what_is_not_there_is_refused(void **state)
 	(void)state;
 	o->probe = PROBE_DB_INFO;
 	assert_int_equal(send_order(o), RESULT_REFUSED);
-	o = order_new(ORDER_K3S_RESET);
-	strcpy(o->confirm_node, "n1");
-	assert_int_equal(send_order(o), RESULT_REFUSED);
 	o = order_new(ORDER_DISARM);
 	strcpy(o->klass.class_name, "vpn");
 	strcpy(o->klass.reason, "test");
@@ -359,6 +358,82 @@ static void what_is_not_there_is_refused(void **state)
 	o = order_new(ORDER_REBOOT);
 	strcpy(o->reason, "test");
 	assert_int_equal(send_order(o), RESULT_FAILED);
+}
+
+static struct order *reset(const char *name)
+{
+	struct order *o = order_new(ORDER_K3S_RESET);
+
+	strcpy(o->confirm_node, name);
+	return o;
+}
+
+static void wipe_takes_the_membership_only(void **state)
+{
+	static const char *const gone[] = {
+		"/var/lib/rancher/k3s/server/db/etcd/member/wal/0.wal",
+		"/var/lib/rancher/k3s/server/token",
+		"/var/lib/rancher/k3s/agent/client.key",
+		"/etc/rancher/k3s/config.yaml",
+		"/etc/rancher/k3s/garboard-token",
+	};
+	static const char *const stays[] = {
+		"/var/lib/rancher/k3s/agent/images/a.tar",
+		"/var/lib/rancher/k3s/agent/containerd/x",
+		"/var/lib/rancher/k3s/storage/volume",
+		"/etc/rancher/k3s/registries.yaml",
+		"/etc/rancher/node/password",
+		"/etc/precious",
+	};
+	char path[512], target[512];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(gone) / sizeof(gone[0]); i++)
+		put(gone[i], "x");
+	for (i = 0; i < sizeof(stays) / sizeof(stays[0]); i++)
+		put(stays[i], "x");
+	/* What a link names is not what is wiped. */
+	(void)snprintf(path, sizeof(path), "%s/var/lib/rancher/k3s/server/up",
+		       t.host.root);
+	(void)snprintf(target, sizeof(target), "%s/etc", t.host.root);
+	assert_int_equal(symlink(target, path), 0);
+	assert_int_equal(send_order(founding("aaaa")), RESULT_DONE);
+	assert_int_equal(send_order(reset("n2")), RESULT_REFUSED);
+	(void)snprintf(path, sizeof(path), "%s%s", t.host.root, gone[0]);
+	assert_int_equal(access(path, F_OK), 0);
+	assert_int_equal(send_order(reset("n1")), RESULT_DONE);
+	for (i = 0; i < sizeof(gone) / sizeof(gone[0]); i++) {
+		(void)snprintf(path, sizeof(path), "%s%s", t.host.root,
+			       gone[i]);
+		assert_int_equal(access(path, F_OK), -1);
+	}
+	for (i = 0; i < sizeof(stays) / sizeof(stays[0]); i++) {
+		(void)snprintf(path, sizeof(path), "%s%s", t.host.root,
+			       stays[i]);
+		assert_int_equal(access(path, F_OK), 0);
+	}
+	/* Idempotent, and the record stays (CO-02). */
+	assert_int_equal(send_order(reset("n1")), RESULT_DONE);
+	assert_string_equal(t.state.founding.cluster_uid, "aaaa");
+}
+
+static void wipe_leaves_a_foreign_unit(void **state)
+{
+	(void)state;
+	put("/etc/systemd/system/k3s.service", "[Service]\n");
+	put("/var/lib/rancher/k3s/server/token", "x");
+	assert_int_equal(send_order(reset("n1")), RESULT_REFUSED);
+}
+
+static void wipe_knows_mounts_of_pods(void **state)
+{
+	(void)state;
+	assert_true(k3s_wipe_is_pods("36 35 98:0 / /run/k3s/containerd/x/rootfs rw"));
+	assert_true(k3s_wipe_is_pods("36 35 98:0 / /var/lib/kubelet/pods/1 rw"));
+	assert_false(k3s_wipe_is_pods("36 35 98:0 /run/k3s/ /var/lib/rancher rw"));
+	assert_false(k3s_wipe_is_pods("36 35"));
+	assert_false(k3s_wipe_is_pods(""));
 }
 
 int main(void)
@@ -376,6 +451,9 @@ int main(void)
 		CASE(co02_no_second_cluster),
 		CASE(credential_leaves_sealed),
 		CASE(what_is_not_there_is_refused),
+		CASE(wipe_takes_the_membership_only),
+		CASE(wipe_leaves_a_foreign_unit),
+		CASE(wipe_knows_mounts_of_pods),
 	};
 
 	return cmocka_run_group_tests_name("order handlers", tests, make_keys,
