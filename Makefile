@@ -29,7 +29,7 @@ DEPS_TEST := systemd mmdebstrap dbus-daemon qemu-system-x86 qemu-utils e2fsprogs
 	python3-minimal python3-yaml python3-cryptography perl valgrind
 
 # ---- sources by name, per archive; a program is its main.c and archives ----
-COMMON := backoff change clock fault file ip log parse put strlist trim
+COMMON := backoff change clock fault file fnv ip log parse put strlist trim
 PROTO := bundle desired desired_wire envelope frame keys order order_allow \
 	order_table pki pki_read seal statement up up_table wire wire_read \
 	wire_write
@@ -48,7 +48,7 @@ AGENT += blobs child facts forwarding k3s k3s_config k3s_files k3s_lines k3s_wip
 AGENT += cmd cmd_disarm cmd_explain cmd_killswitch_log lock cmd_converge cmd_converge_go cmd_reset_identity cmd_run cmd_status converge converge_go json \
 	link_sock report session sockets status status_client status_sock uncovered verdict
 # the host's own resources: sysctl, modules, timezone, iscsid; D-Bus
-AGENT += confdirs kept ours rootpath stamps wake res/sysctl res/sysctl_files res/sysctl_plan res/sysctl_glob res/sysctl_held res/sysctl_unit \
+AGENT += confdirs kept ours record rootpath stamps wake res/sysctl res/sysctl_files res/sysctl_plan res/sysctl_glob res/sysctl_held res/sysctl_unit \
 	kmod kmod_options res/modules res/modules_plan \
 	res/timezone res/timezone_plan res/timezone_read \
 	res/iscsid res/iscsid_plan res/iscsid_read res/swap res/swap_plan res/swap_read unitname hardware smbios disk/note disk/probe res/mounts res/mounts_plan res/mounts_read

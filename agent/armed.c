@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/record.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 
@@ -192,16 +193,19 @@ int armed_load(const char *state_dir, struct armed *ret_armed,
 	return r;
 }
 
+static int take(const char *text, void *userdata, struct fault *f)
+{
+	return armed_parse(text, userdata, f);
+}
+
 int armed_load_kept(struct kept *kept, const char *state_dir,
 		    struct armed *ret_armed, struct fault *f)
 {
-	const char *text;
 	char path[PATH_SIZE];
-	size_t size;
 	int r;
 
-	r = kept_read(kept, record_path(state_dir, path), RECORD_SIZE_MAX,
-		      &text, &size, f);
+	r = record_read(kept, record_path(state_dir, path), RECORD_SIZE_MAX,
+			take, ret_armed, f);
 	if (r == -ENOENT) {
 		struct armed none = ARMED_INIT;
 
@@ -213,9 +217,8 @@ int armed_load_kept(struct kept *kept, const char *state_dir,
 	}
 	if (r < 0)
 		return r;
-	if (strlen(text) != size)
-		return fault_set(f, -EBADMSG, path, "damaged: holds NUL");
-	return armed_parse(text, ret_armed, f);
+	ret_armed->previous = r == 1;
+	return 0;
 }
 
 int armed_save(const char *state_dir, const struct armed *a, struct fault *f)
@@ -230,8 +233,8 @@ int armed_save(const char *state_dir, const struct armed *a, struct fault *f)
 	r = file_mkdirs(dir, 0700, f);
 	if (r < 0)
 		return r;
-	return file_write(record_path(state_dir, path), 0600, text,
-			  strlen(text), f);
+	return record_write(record_path(state_dir, path), text, strlen(text),
+			    f);
 }
 
 static void remove_name(struct strlist *list, const char *name)

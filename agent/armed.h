@@ -6,7 +6,8 @@
  * root on the console) takes it out (DESIGN 5.1). The kill-switch and the
  * routing both enforce armed_merge(desired, record), never the desired
  * state alone. The record is state_dir/ours/killswitch, text, replaced
- * atomically; a damaged one is an error, never an empty record.
+ * atomically (record.h). When it is damaged, the copy before it counts, and is
+ * to be saved again; without one that is an error, never an empty record.
  */
 #pragma once
 
@@ -19,11 +20,12 @@
 
 struct armed {
 	bool found;		/* there is a record */
+	bool previous;		/* it is the copy before a damaged one */
 	struct desired *d;	/* only d->egress is used; owned */
 	struct strlist disarmed;	/* classes taken out on purpose */
 };
 
-#define ARMED_INIT ((struct armed){ false, NULL, STRLIST_INIT })
+#define ARMED_INIT ((struct armed){ .found = false })
 
 void armed_done(struct armed *a);
 

@@ -162,6 +162,9 @@ int blobs_accept(const char *state_dir, const char *root,
 		return fault_errno(f, -errno, part, "cannot be kept");
 	if (rename(part, path) < 0)
 		return fault_errno(f, -errno, path, "cannot be kept");
+	r = file_sync_parent(path);
+	if (r < 0)
+		return fault_errno(f, r, path, "is not on disk");
 	return chunk->kind == BLOB_IMAGES ?
 		       place_images(path, root, chunk, f) :
 		       0;

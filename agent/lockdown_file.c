@@ -8,12 +8,11 @@
 
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/fnv.h"
 #include "common/parse.h"
 
 #define HEAD "garboard-lockdown 1\n"
 #define LINE_SIZE_MAX 80
-#define SUM_BASIS UINT64_C(14695981039346656037)
-#define SUM_PRIME UINT64_C(1099511628211)
 
 static const char *const names[LOCKDOWN_PARTS] = {
 	"confirmed", "trial", "previous", "addresses",
@@ -33,25 +32,12 @@ void lockdown_file_done(struct lockdown_file *file)
 	*file = (struct lockdown_file){ 0 };
 }
 
-/*
- * FNV-1a: each step is a bijection of the sum, so one changed byte always
- * changes the result.
- */
-static uint64_t add_up(uint64_t sum, const char *bytes, size_t size)
-{
-	size_t i;
-
-	for (i = 0; i < size; i++)
-		sum = (sum ^ (unsigned char)bytes[i]) * SUM_PRIME;
-	return sum;
-}
-
 static uint64_t part_sum(enum lockdown_part part, const char *bytes,
 			 size_t size)
 {
-	uint64_t sum = add_up(SUM_BASIS, names[part], strlen(names[part]));
+	uint64_t sum = fnv_add(FNV_BASIS, names[part], strlen(names[part]));
 
-	return add_up(add_up(sum, "\n", 1), bytes, size);
+	return fnv_add(fnv_add(sum, "\n", 1), bytes, size);
 }
 
 /* ---- writing ---- */
@@ -102,7 +88,7 @@ int lockdown_file_format(const struct lockdown_file *file, char **ret_text)
 		r = -ENOMEM;
 	else
 		(void)fprintf(out, "end %016" PRIx64 "\n",
-			      add_up(SUM_BASIS, text, size));
+			      fnv_add(FNV_BASIS, text, size));
 	if (ferror(out))
 		r = -ENOMEM;
 	if (fclose(out) != 0 || r < 0) {
@@ -218,7 +204,7 @@ static bool ends_well(const struct reader *rd, const char *line, size_t before)
 	uint64_t sum;
 
 	return rd->at == rd->size && read_sum(line + 4, &sum) == 0 &&
-	       sum == add_up(SUM_BASIS, rd->text, before);
+	       sum == fnv_add(FNV_BASIS, rd->text, before);
 }
 
 /* What is damaged is passed over line by line, up to the next part. */

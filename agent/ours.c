@@ -6,8 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/record.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+
+#define HEAD "garboard-ours-1\n"
+#define END "end"
 
 static int ours_path(const char *state_dir, const char *name, char *buf)
 {
@@ -90,8 +94,9 @@ void ours_done(struct ours *ours)
 	*ours = OURS_INIT;
 }
 
-static int parse(char *text, struct ours *ours)
+static int parse_lines(char *text, bool has_end, struct ours *ours)
 {
+	bool ended = false;
 	char *line;
 	int r = 0;
 
@@ -100,22 +105,45 @@ static int parse(char *text, struct ours *ours)
 
 		if (!*line)
 			continue;
+		if (ended)
+			return -EBADMSG;
+		ended = has_end && strcmp(line, END) == 0;
+		if (ended)
+			continue;
 		key = strsep(&line, "\t");
 		before = strsep(&line, "\t");
 		if (!before || !line || strchr(line, '\t'))
 			return -EBADMSG;
 		r = ours_put(ours, key, before, line);
 	}
-	return r;
+	return r < 0 || ended == has_end ? r : -EBADMSG;
+}
+
+/* The first version had no head and no end. */
+static int take(const char *text, void *userdata, struct fault *f)
+{
+	const char *lines = strncmp(text, HEAD, strlen(HEAD)) == 0 ?
+				    text + strlen(HEAD) : NULL;
+	_cleanup_free_ char *copy = strdup(lines ? lines : text);
+	struct ours ours = OURS_INIT;
+	int r;
+
+	if (!copy)
+		return fault_errno(f, -ENOMEM, "record", "read");
+	r = parse_lines(copy, lines != NULL, &ours);
+	if (r < 0) {
+		ours_done(&ours);
+		return fault_set(f, r, "record", "the record is damaged; move "
+				 "it away to start a new one");
+	}
+	*(struct ours *)userdata = ours;
+	return 0;
 }
 
 int ours_read(const char *state_dir, const char *name, struct ours *ret_ours,
 	      struct fault *f)
 {
-	_cleanup_free_ char *data = NULL;
-	struct ours ours = OURS_INIT;
 	char path[PATH_MAX];
-	size_t size;
 	int r;
 
 	if (!state_dir) {
@@ -125,21 +153,15 @@ int ours_read(const char *state_dir, const char *name, struct ours *ret_ours,
 	r = ours_path(state_dir, name, path);
 	if (r < 0)
 		return fault_errno(f, r, name, "no record can be kept");
-	r = file_read(path, OURS_FILE_MAX, &data, &size, f);
+	r = record_read(NULL, path, OURS_FILE_MAX, take, ret_ours, f);
 	if (r == -ENOENT) {
 		*ret_ours = OURS_INIT;
 		return 0;
 	}
-	if (r < 0)
-		return r;
-	r = parse(data, &ours);
-	if (r < 0) {
-		ours_done(&ours);
-		return fault_set(f, r, path, "the record is damaged; move it "
-				 "away to start a new one");
-	}
-	*ret_ours = ours;
-	return 0;
+	if (r == 1)
+		(void)fault_set(f, -EBADMSG, path, "is damaged; the copy "
+				"before it counts");
+	return r;
 }
 
 int ours_write(const char *state_dir, const char *name,
@@ -165,10 +187,12 @@ int ours_write(const char *state_dir, const char *name,
 	out = open_memstream(&text, &size);
 	if (!out)
 		return fault_errno(f, -errno, path, "cannot be written");
+	(void)fputs(HEAD, out);
 	for (i = 0; i < ours->n; i++)
 		(void)fprintf(out, "%s\t%s\t%s\n", ours->v[i].key,
 			      ours->v[i].before, ours->v[i].set);
+	(void)fputs(END "\n", out);
 	if (fclose(take_ptr(out)) != 0)
 		return fault_errno(f, -errno, path, "cannot be written");
-	return file_write(path, 0600, text, size, f);
+	return record_write(path, text, size, f);
 }

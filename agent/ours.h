@@ -4,8 +4,8 @@
  * be undone, and nothing else is ever touched (SY-06, H32).
  *
  * A record is a key, the value that was there before us, and the value we
- * set. Texts must not hold tabs or newlines (-EINVAL). The file is replaced
- * atomically; a damaged one is reported, never guessed at.
+ * set. Texts must not hold tabs or newlines (-EINVAL). How the file survives:
+ * record.h; a damaged one is reported, never guessed at.
  */
 #pragma once
 
@@ -29,7 +29,10 @@ struct ours {
 
 #define OURS_INIT ((struct ours){ NULL, 0 })
 
-/* An absent file, or state_dir NULL, is an empty list. */
+/*
+ * An absent file, or state_dir NULL, is an empty list. 1: it was damaged, the
+ * copy before it was read, and `f` says so.
+ */
 int ours_read(const char *state_dir, const char *name, struct ours *ret_ours,
 	      struct fault *f);
 /* Makes the directories. state_dir NULL: nothing is kept, success. */

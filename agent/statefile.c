@@ -109,6 +109,16 @@ int statefile_read(const char *dir, const char *name, uint32_t format,
 	return 1;
 }
 
+/* Of any format: what a later version wrote is worth as much. */
+static bool whole(const char *path, uint32_t format)
+{
+	_cleanup_free_ char *data = NULL;
+	size_t size;
+	int r = read_copy(path, format, STATEFILE_SIZE_MAX, &data, &size, NULL);
+
+	return r == 0 || r == -EPROTO;
+}
+
 int statefile_write(const char *dir, const char *name, uint32_t format,
 		const void *data, size_t size, struct fault *f)
 {
@@ -135,10 +145,11 @@ int statefile_write(const char *dir, const char *name, uint32_t format,
 		return fault_errno(f, r, path, "cannot be checksummed");
 	/*
 	 * A second name for the current copy, so that both exist when
-	 * file_write() renames over the first. A missing one is no error.
+	 * file_write() renames over the first. A missing one is no error, and
+	 * a broken one must not push out the whole one before it.
 	 */
 	(void)unlink(tmp);
-	if (link(path, tmp) == 0 && rename(tmp, old) < 0)
+	if (whole(path, format) && link(path, tmp) == 0 && rename(tmp, old) < 0)
 		return fault_errno(f, -errno, old, "cannot be kept");
 	return file_write(path, 0600, file, STATEFILE_HEADER_SIZE + size, f);
 }

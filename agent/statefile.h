@@ -2,8 +2,8 @@
  * statefile.h - small state files that survive power cuts and bad disks.
  *
  * A stored file is a header (magic, format version, length, SHA-256) and
- * the data. Writing keeps the previous copy beside it as NAME.old; both are
- * whole at any moment. Reading falls back to the previous copy when the
+ * the data. Writing keeps the previous copy, if that is whole, beside it as
+ * NAME.old; one of them is whole at any moment. Reading falls back to the previous copy when the
  * current one is broken, and says so. Nothing here knows what it stores.
  *
  * Files are 0600 in a directory the caller keeps 0700. Errors: negative
@@ -18,6 +18,8 @@
 
 #define STATEFILE_PATH_MAX 512
 #define STATEFILE_HEADER_SIZE 44
+/* Above every limit that a caller has for its data. */
+#define STATEFILE_SIZE_MAX (64u * 1024 * 1024)
 
 /*
  * 0: the current copy. 1: the current copy is broken, the previous one was

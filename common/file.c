@@ -127,7 +127,7 @@ static int write_all(int fd, const char *data, size_t size)
 }
 
 /* The rename is durable only when the directory itself is flushed. */
-static int sync_parent(const char *path)
+int file_sync_parent(const char *path)
 {
 	char dir[PATH_MAX];
 	_cleanup_close_ int fd = -1;
@@ -173,7 +173,7 @@ int file_write(const char *path, mode_t mode, const void *data, size_t size,
 		(void)unlink(tmp);
 		return fault_errno(f, r, path, "cannot be written");
 	}
-	r = sync_parent(path);
+	r = file_sync_parent(path);
 	if (r < 0)
 		return fault_errno(f, r, path, "directory cannot be flushed");
 	return 0;

@@ -24,6 +24,9 @@ int file_read(const char *path, size_t limit, char **ret_data,
 int file_write(const char *path, mode_t mode, const void *data, size_t size,
 	       struct fault *f);
 
+/* For who renames by itself: it is durable when the directory is flushed. */
+int file_sync_parent(const char *path);
+
 /*
  * As file_read() and file_write() for text lines: file_line() drops one
  * trailing newline. The limit is 4096 bytes.

@@ -11,6 +11,7 @@
 
 #include "agent/nl/conntrack.h"
 #include "agent/nl/nl_notify.h"
+#include "agent/record.h"
 #include "agent/res/killswitch_plan.h"
 #include "agent/res/killswitch_tables.h"
 
@@ -228,8 +229,10 @@ static int killswitch_observe(void *state, const struct desired *want,
 	(void)armed_load_kept(&k->record, k->state_dir, &s->record,
 			      &s->record_fault);
 	/* Short of memory, the plan makes the text itself. */
-	if (!s->record_fault.err && k->record.text)
-		s->record_text = strdup(k->record.text);
+	if (!s->record_fault.err && !s->record.previous && k->record.text)
+		s->record_text = strndup(k->record.text,
+					 record_body(k->record.text,
+						     k->record.size));
 	r = open_sockets(k, &s->tables_fault);
 	if (r < 0) {
 		s->links_fault = s->tables_fault;

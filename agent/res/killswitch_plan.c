@@ -91,9 +91,12 @@ static int plan_record(struct plan *p)
 	r = armed_format(&p->seen->record, &have);
 	if (r < 0)
 		return r;
-	if (found)
+	if (p->seen->record.previous)
+		(void)snprintf(had, sizeof(had), "damaged, the copy before "
+			       "it counts");
+	else if (found)
 		sum_up(&p->seen->record, have, had, sizeof(had));
-	if (found && strcmp(have, want) == 0)
+	if (found && !p->seen->record.previous && strcmp(have, want) == 0)
 		return report(p, CHANGE_SET, KILLSWITCH_KEY_RECORD,
 			      ITEM_IN_SYNC, wants, wants, "");
 	return report(p, found ? CHANGE_SET : CHANGE_ADD,

@@ -58,7 +58,11 @@ static void step_texts(const struct plan *p, const struct routing_step *s,
 	char text[RTNL_TEXT_MAX];
 
 	if (s->kind == ROUTING_RECORD) {
-		format_record(&p->seen->record, have, size);
+		if (p->seen->record.previous)
+			(void)put_text(have, have + size,
+				       "damaged, the copy before it counts");
+		else
+			format_record(&p->seen->record, have, size);
 		format_record(&p->steps.record, want, size);
 		return;
 	}

@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/record.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 
 #define HEAD "garboard-routing-1"
 #define PATH_SIZE 512
+#define RECORD_FILE_MAX (ROUTING_RECORD_TEXT_MAX + 64)	/* and its sum */
 
 int routing_record_add(struct routing_record *r, const char *tunnel,
 		       const struct ip_addr *addr)
@@ -90,31 +92,29 @@ int routing_record_load(const char *state_dir, struct routing_record *ret,
 	return r;
 }
 
+static int take(const char *text, void *userdata, struct fault *f)
+{
+	_cleanup_free_ char *copy = strdup(text);
+	int r = copy ? routing_record_parse(copy, userdata) : -ENOMEM;
+
+	return r < 0 ? fault_set(f, r, "ours/routing", "damaged: remove it "
+				 "when the tunnel is up, and it is written "
+				 "anew") : 0;
+}
+
 int routing_record_load_kept(struct kept *kept, const char *state_dir,
 			     struct routing_record *ret, struct fault *f)
 {
-	_cleanup_free_ char *text = NULL;
-	const char *read;
 	char path[PATH_SIZE];
-	size_t size;
 	int r;
 
 	(void)snprintf(path, sizeof(path), "%s/ours/routing", state_dir);
-	r = kept_read(kept, path, ROUTING_RECORD_TEXT_MAX, &read, &size, f);
-	if (r == -ENOENT) {
-		ret->n = 0;
-		return 0;
-	}
-	if (r < 0)
-		return r;
-	text = strdup(read);
-	if (!text)
-		return fault_errno(f, -ENOMEM, path, "read");
-	r = routing_record_parse(text, ret);
-	if (r < 0)
-		return fault_set(f, r, path, "damaged: remove it when the "
-				 "tunnel is up, and it is written anew");
-	return 0;
+	r = record_read(kept, path, RECORD_FILE_MAX, take, ret, f);
+	if (r == -ENOENT)
+		*ret = (struct routing_record){ .n = 0 };
+	else if (r >= 0)
+		ret->previous = r == 1;
+	return r == -ENOENT || r > 0 ? 0 : r;
 }
 
 size_t routing_record_format(const struct routing_record *r,
@@ -145,5 +145,5 @@ int routing_record_save(const char *state_dir, const struct routing_record *r,
 	if (err < 0)
 		return err;
 	(void)snprintf(path, sizeof(path), "%s/ours/routing", state_dir);
-	return file_write(path, 0600, text, used, f);
+	return record_write(path, text, used, f);
 }

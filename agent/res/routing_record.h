@@ -1,6 +1,6 @@
 /*
  * routing_record.h - the last addresses each tunnel was seen with, kept in
- * state_dir/ours/routing (text, replaced atomically).
+ * state_dir/ours/routing (record.h).
  */
 #pragma once
 
@@ -22,9 +22,10 @@ struct routing_address {
 struct routing_record {
 	struct routing_address v[ROUTING_ADDRESSES_MAX];
 	size_t n;
+	bool previous;		/* it is the copy before a damaged one */
 };
 
-/* Absent: an empty record. Damaged: -EBADMSG. */
+/* Absent: an empty record. Damaged, and no copy before it: -EBADMSG. */
 int routing_record_load(const char *state_dir, struct routing_record *ret,
 			struct fault *f);
 /* The same, for who loads it again and again. */

@@ -235,7 +235,8 @@ static void record_step(struct list *l)
 		return;
 	s->kind = ROUTING_RECORD;
 	s->op = l->seen->record.n ? CHANGE_SET : CHANGE_ADD;
-	s->in_sync = routing_record_equal(&l->steps->record,
+	s->in_sync = !l->seen->record.previous &&
+		     routing_record_equal(&l->steps->record,
 					  &l->seen->record);
 	(void)snprintf(s->key, sizeof(s->key), ROUTING_KEY_RECORD);
 }

@@ -236,7 +236,8 @@ int timezone_link(const char *root, const char *zone, struct fault *f)
 		(void)unlink(tmp);
 		return fault_errno(f, r, TIMEZONE_LOCALTIME, "cannot be set");
 	}
-	return 0;
+	r = file_sync_parent(path);
+	return r < 0 ? fault_errno(f, r, path, "is not on disk") : 0;
 }
 
 int timezone_file(const char *root, const char *zone, struct fault *f)

@@ -121,7 +121,8 @@ static int make_aside(const struct cli *cli, const char *dir,
 		return fault_errno(f, -errno, cli->state_dir,
 				   "cannot be made; an empty or absent "
 				   "directory is needed");
-	return 0;
+	r = file_sync_parent(cli->state_dir);
+	return r < 0 ? fault_errno(f, r, cli->state_dir, "is not on disk") : 0;
 }
 
 static int make_parent(const char *path, struct fault *f)

@@ -328,6 +328,31 @@ static void link_comes_back_guarded(void **state)
 	assert_false(leaves(PATH_RAW, "10.44.0.5", OUT, 1000));
 }
 
+/* A damaged record: the copy before it is enforced, told, and written anew. */
+static void record_before_a_damaged_one_counts(void **state)
+{
+	struct fixture *x = *state;
+	struct desired *none = desired_new();
+
+	run_converge(&x->run, x->want);
+	run_reopen(&x->run);
+	sh("cp %s/ours/killswitch %s/ours/killswitch.old", x->run.dir,
+	   x->run.dir);
+	sh("echo rubbish > %s/ours/killswitch", x->run.dir);
+	assert_int_equal(run_plan(&x->run, none, NULL, NULL), 1);
+	assert_int_equal(run_item(&x->run, none, "armed record"),
+			 ITEM_DRIFTED);
+	assert_int_equal(run_item(&x->run, none, INET), ITEM_IN_SYNC);
+	sh("nft flush ruleset");
+	run_converge(&x->run, none);
+	assert_int_equal(run_item(&x->run, none, "armed record"),
+			 ITEM_IN_SYNC);
+	assert_false(leaves(PATH_OUTPUT, "10.44.0.5", OUT, 1000));
+	sh("cmp %s/ours/killswitch %s/ours/killswitch.old", x->run.dir,
+	   x->run.dir);
+	(void)desired_free(none);
+}
+
 static void armed_class_is_never_silently_removed(void **state)
 {
 	struct fixture *x = *state;
@@ -347,6 +372,7 @@ static void armed_class_is_never_silently_removed(void **state)
 	sh("rm %s/ours/killswitch", x->run.dir);
 	assert_int_equal(run_plan(&x->run, none, NULL, NULL), 0);
 	assert_int_equal(run_item(&x->run, none, INET), ITEM_BLOCKED);
+	sh("rm -f %s/ours/killswitch.old", x->run.dir);
 	sh("echo rubbish > %s/ours/killswitch", x->run.dir);
 	assert_int_equal(run_plan(&x->run, none, NULL, NULL), 0);
 	assert_int_equal(run_item(&x->run, none, "armed record"),
@@ -652,6 +678,7 @@ int main(void)
 		T(ks14_tampering_is_seen_and_undone),
 		R(own_commits_are_not_events),
 		R(link_comes_back_guarded),
+		T(record_before_a_damaged_one_counts),
 		T(armed_class_is_never_silently_removed),
 		T(ks16_many_prefixes),
 		T(every_property_of_every_rule),

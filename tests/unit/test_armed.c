@@ -152,6 +152,8 @@ static void disarm_and_arm(void **state)
 
 	(void)snprintf(path, sizeof(path), "%s/ours/killswitch", dir);
 	assert_int_equal(unlink(path), 0);
+	(void)snprintf(path, sizeof(path), "%s/ours/killswitch.old", dir);
+	assert_int_equal(unlink(path), 0);
 	(void)snprintf(path, sizeof(path), "%s/ours", dir);
 	assert_int_equal(rmdir(path), 0);
 	assert_int_equal(rmdir(dir), 0);
