@@ -179,7 +179,7 @@ lint: lint-fast all
 	tests/lint/tidy.sh "$(filter-out -DGARBOARD_VERSION=%,$(CPPFLAGS))"
 	tests/lint/man.sh
 
-include agent/disk/build.mk tests/netns/build.mk tests/standin/build.mk tests/fleet/build.mk tests/fuzz/build.mk tests/bench/build.mk debian/build.mk tests/demo/build.mk
+include agent/disk/build.mk agent/metrics/build.mk tests/netns/build.mk tests/standin/build.mk tests/fleet/build.mk tests/fuzz/build.mk tests/bench/build.mk debian/build.mk tests/demo/build.mk
 
 D := $(DESTDIR)$(PREFIX)
 install: all
