@@ -15,3 +15,4 @@ install-metrics: $(BUILD)/garboard-metrics
 	install -D -m 644 -t $(DESTDIR)$(UNITDIR) agent/metrics/garboard-metrics.service \
 		agent/metrics/garboard-metrics.socket
 	install -D -m 644 -t $D/share/man/man8 agent/metrics/garboard-metrics.8
+	install -D -m 644 -t $D/share/garboard agent/metrics/alerts.yaml
