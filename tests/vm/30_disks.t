@@ -5,16 +5,26 @@
 # what was persisted holds alone, and then all of ours is taken back.
 . "$(dirname "$0")/guests.sh"
 
-truncate -s 128M "$tmp/blank" "$tmp/mine" "$tmp/dirty"
-PATH=$PATH:/usr/sbin mkfs.ext4 -q -L mine -d "$here/../lib" "$tmp/mine" || bail "no mkfs.ext4"
-printf x | dd of="$tmp/dirty" bs=1 seek=$((128 * 1024 * 1024 - 5)) conv=notrunc status=none
-before=$(sha256sum <"$tmp/dirty")
-disks=(-e "$tmp/blank:blank" -e "$tmp/mine:mine" -e "$tmp/dirty:dirty")
 payload run-disks disks.yaml
 payload run-disks-alone disks-none.yaml
-guest "b01 b02: disks and swap are put right, and the guest turns itself off" \
-	run-disks -d "$tmp/disk" "${disks[@]}"
-is "$(sha256sum <"$tmp/dirty")" "$before" "b02 not one byte of the other disk was written"
-guest "b02: a boot without the agent comes to its end" \
-	run-disks-alone -d "$tmp/disk" "${disks[@]}"
+disks() { # RELEASE
+	(cd "$(life_dir "$1")" || exit
+	truncate -s 128M blank mine dirty
+	PATH=$PATH:/usr/sbin mkfs.ext4 -q -L mine -d "$here/../lib" mine
+	printf x | dd of=dirty bs=1 seek=$((128 * 1024 * 1024 - 5)) conv=notrunc status=none
+	sha256sum <dirty >dirty.sum)
+}
+life() { # RELEASE
+	local d extra
+	d=$(life_dir "$1")
+	extra=(-e "$d/blank:blank" -e "$d/mine:mine" -e "$d/dirty:dirty")
+	disks "$1" && boot_guest "$1" run-disks "${extra[@]}" &&
+		boot_guest "$1" run-disks-alone "${extra[@]}"
+}
+side_by_side life
+for rel in $releases; do
+	d=$(life_dir "$rel")
+	is "$(sha256sum <"$d/dirty")" "$(cat "$d/dirty.sum")" \
+		"b02 $rel: not one byte of the other disk was written"
+done
 done_testing

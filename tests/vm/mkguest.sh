@@ -1,10 +1,10 @@
 #!/bin/sh
-# mkguest.sh: builds, once, the Debian guest that tests/vm boots, and prints
-# the directory that holds disk.img, vmlinuz and initrd.img.
+# mkguest.sh [RELEASE]: builds, once, a Debian guest that tests/vm boots, and
+# prints the directory that holds disk.img, vmlinuz and initrd.img. RELEASE
+# defaults to this machine's own.
 #
-# The guest is of this machine's own release, with Debian's own kernel, so that
-# programs built here run there, on a kernel with modules. The disk is made
-# from a directory: no loop device, no mount is needed.
+# The guest has Debian's own kernel, with modules. The disk is made from a
+# directory: no loop device, no mount is needed.
 #
 #   GARBOARD_VM_CACHE   where guests live (/var/cache/garboard-vm)
 set -eu
@@ -14,15 +14,16 @@ die() { say "$*"; exit 1; }
 
 here=$(dirname "$0")
 . "$here/../lib/debian.sh"
-release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+release=${1:-$(. /etc/os-release && echo "$VERSION_CODENAME")}
 cache=${GARBOARD_VM_CACHE:-/var/cache/garboard-vm}
 packages='linux-image-amd64 systemd systemd-sysv dbus udev kmod procps iproute2
-	nftables open-iscsi tgt libmnl0 libnftnl11 libprotobuf-c1 libyaml-0-2 tzdata'
+	nftables open-iscsi tgt tzdata libmnl0 libnftnl11 libprotobuf-c1
+	libyaml-0-2 libsqlite3-0 libjansson4'
+# The 64-bit time_t transition renamed these after Debian 12.
 case $release in
-bookworm) packages="$packages libssl3" ;;
-*) packages="$packages libssl3t64" ;;
+bookworm) packages="$packages libssl3 libcurl4 libmicrohttpd12" ;;
+*) packages="$packages libssl3t64 libcurl4t64 libmicrohttpd12t64" ;;
 esac
-packages=$(echo $packages | tr ' ' ,)
 
 # The tests travel on a second disk; this unit runs what it finds there and
 # turns the machine off. Results go to the second serial line, the console to
@@ -42,7 +43,7 @@ dress() { # ROOT
 	Type=oneshot
 	ExecStart=/bin/sh -c 'mount -o ro /dev/vdb /payload && exec /payload/run >/dev/ttyS1 2>&1 </dev/null'
 	ExecStopPost=systemctl --no-block poweroff
-	TimeoutStartSec=600
+	TimeoutStartSec=1200
 	X
 	mkdir -p "$1/etc/systemd/system/graphical.target.wants"
 	ln -sf ../payload.service \
@@ -52,6 +53,10 @@ dress() { # ROOT
 		tgt.service; do
 		ln -sf /dev/null "$1/etc/systemd/system/$u"
 	done
+	# Loading a dozen modules takes long on a host that has much else to do.
+	mkdir -p "$1/etc/systemd/system/systemd-modules-load.service.d"
+	printf '[Service]\nTimeoutSec=15min\n' \
+		>"$1/etc/systemd/system/systemd-modules-load.service.d/slow.conf"
 	# A guest under emulation needs few drivers to find its disk.
 	echo 'MODULES=list' >"$1/etc/initramfs-tools/conf.d/guest"
 	printf 'virtio_pci\nvirtio_blk\next4\n' >>"$1/etc/initramfs-tools/modules"
@@ -59,25 +64,12 @@ dress() { # ROOT
 }
 
 build() { # DIR
-	command -v mmdebstrap >/dev/null || die "mmdebstrap is not installed"
 	tmp=$(mktemp -d "$cache/.build.XXXXXX")
 	trap 'rm -rf --one-file-system "$tmp"' EXIT
 	trap 'exit 1' HUP INT TERM
-	debian_sources "$release" >"$tmp/sources"
-	[ -s "$tmp/sources" ] ||
-		die "apt on this machine has no Debian entry for $release"
-	debian_apt_conf >"$tmp/apt.conf"
 	say "building the $release guest, once"
-	mmdebstrap --quiet --mode=root --variant=minbase \
-		--aptopt="$tmp/apt.conf" \
-		--aptopt='APT::Install-Recommends "false"' \
-		--aptopt='Acquire::Languages "none"' \
-		--dpkgopt='path-exclude=/usr/share/man/*' \
-		--dpkgopt='path-exclude=/usr/share/doc/*' \
-		--dpkgopt='path-exclude=/usr/share/locale/*' \
-		--include="$packages" \
-		"$release" "$tmp/root" "$tmp/sources" >"$tmp/log" 2>&1 ||
-		{ tail -n 20 "$tmp/log" >&2; die "mmdebstrap failed"; }
+	debian_root "$release" minbase "$tmp" "$packages" >&2 ||
+		die "no root of $release"
 	dress "$tmp/root"
 	mkdir "$tmp/guest"
 	cp "$tmp"/root/boot/vmlinuz-* "$tmp/guest/vmlinuz"
@@ -100,7 +92,7 @@ find "$cache" -maxdepth 2 -name used -mmin +1440 | while read -r used; do
 	[ "${used%/used}" = "$guest" ] || rm -rf --one-file-system "${used%/used}"
 done
 if [ ! -d "$guest" ]; then
-	exec 9>"$cache/.lock"
+	exec 9>"$cache/.lock-$release"
 	flock 9
 	[ -d "$guest" ] || build "$guest"
 	exec 9>&-
