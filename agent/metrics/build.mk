@@ -1,8 +1,6 @@
 # garboard-metrics: HTTP for Prometheus, from the agent's status socket. A
 # program and units of its own; `make install-metrics` places them.
 DEPS += libmicrohttpd-dev
-# promtool checks what it serves, and the alert rules.
-DEPS_TEST += prometheus
 
 tests: $(BUILD)/garboard-metrics
 $(BUILD)/garboard-metrics: $(call objs,agent/metrics/main agent/metrics/http agent/metrics/render) \

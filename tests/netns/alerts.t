@@ -9,6 +9,7 @@ import tempfile
 import yaml
 
 RULES = os.path.abspath("agent/metrics/alerts.yaml")
+PROMTOOL = subprocess.check_output(["tests/lib/promtool"], text=True).strip()
 R = '{resource="sysctl"}'
 KS = '{resource="killswitch"}'
 CARRY = {f'garboard_node_info{{instance="n{i}",cluster="c"}}': (1, 1)
@@ -35,7 +36,7 @@ CASES = {
 
 
 def promtool(*args):
-    p = subprocess.run(["promtool", *args], capture_output=True, text=True)
+    p = subprocess.run([PROMTOOL, *args], capture_output=True, text=True)
     if p.returncode:
         for line in (p.stdout + p.stderr).splitlines():
             print("#", line)

@@ -17,6 +17,8 @@ import time
 
 if "METRICS_NETNS" not in os.environ:
     os.environ["METRICS_NETNS"] = "1"
+    os.environ["PROMTOOL"] = subprocess.check_output(
+        ["tests/lib/promtool"], text=True).strip()
     os.execvp("unshare", ["unshare", "-n", sys.executable, *sys.argv])
 subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
 
@@ -76,7 +78,7 @@ def wait_for_server():
 
 
 def promtool(text):
-    p = subprocess.run(["promtool", "check", "metrics"], input=text,
+    p = subprocess.run([os.environ["PROMTOOL"], "check", "metrics"], input=text,
                        capture_output=True, text=True)
     for line in (p.stdout + p.stderr).splitlines():
         print("#", line)

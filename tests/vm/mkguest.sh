@@ -17,7 +17,7 @@ here=$(dirname "$0")
 release=${1:-$(. /etc/os-release && echo "$VERSION_CODENAME")}
 cache=${GARBOARD_VM_CACHE:-/var/cache/garboard-vm}
 packages='linux-image-amd64 systemd systemd-sysv dbus udev kmod procps iproute2
-	nftables open-iscsi tgt tzdata libmnl0 libnftnl11 libprotobuf-c1
+	nftables open-iscsi tgt tzdata e2fsprogs libmnl0 libnftnl11 libprotobuf-c1
 	libyaml-0-2 libsqlite3-0 libjansson4'
 # The 64-bit time_t transition renamed these after Debian 12.
 case $release in
