@@ -179,7 +179,7 @@ static void ours_from_the_previous_copy(void **state)
 	assert_int_equal(ours_put(&ours, "kernel/panic", "0", "30"), 0);
 	assert_int_equal(ours_write(dir, "sysctl", &ours, &f), 0);
 	ours_done(&ours);
-	put("sysctl", "garboard-ours-1\nkernel/panic\t0\t30\n", 36);
+	put("sysctl", "garboard-ours-1\nkernel/panic\t0\t30\n", 35);
 	assert_int_equal(ours_read(dir, "sysctl", &ours, &f), 1);
 	assert_non_null(strstr(f.text, "damaged"));
 	assert_string_equal(ours_find(&ours, "kernel/panic")->set, "20");

@@ -1,4 +1,7 @@
-/* nl/rtnl_index against the plain search, and what thousands of routes cost. */
+/*
+ * nl/rtnl_index against the plain search. What thousands of routes cost is
+ * measured by tests/bench/policy.c.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,20 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include <cmocka.h>
 #include <linux/rtnetlink.h>
 
 #include "agent/nl/rtnl_index.h"
-#include "agent/res/routing_plan.h"
 
 #define ROUTES 2000
-#define TURNS 7
-#define FEW 125
-#define MANY (16 * FEW)
-/* Squared it were 256, n log n it is 22; between, for a busy machine. */
-#define GROWTH_MAX 70
 
 static unsigned int seed = 1;
 
@@ -103,95 +99,10 @@ static void finds_what_a_search_finds(void **state)
 	free(l.v);
 }
 
-/* ---- what it is for ---- */
-
-static const char class[] =
-	"garboard-armed-1\nlocal 10.0.0.0/8\nclass vpn\n"
-	"tunnel wg0 0 51820 18200\ngateway\nmark 0x2000 0x3f00\nend\n";
-
-static struct routing_seen *see(size_t prefixes)
-{
-	static const struct ip_addr address = { AF_INET, { 10, 64, 0, 2 } };
-	struct routing_seen *s = calloc(1, sizeof(*s));
-	size_t i;
-
-	assert_non_null(s);
-	assert_int_equal(armed_parse(class, &s->armed, NULL), 0);
-	assert_int_equal(routing_record_add(&s->record, "wg0", &address), 0);
-	for (i = 0; i < prefixes; i++) {
-		struct ip_prefix p = {
-			{ AF_INET, { 100, (uint8_t)(i >> 8), (uint8_t)i } },
-			25
-		};
-
-		assert_int_equal(prefix_list_add(&s->armed.d->egress.local,
-						 &p), 0);
-	}
-	return s;
-}
-
-/* All that is wanted is there already. */
-static void put_there(struct routing_seen *s)
-{
-	struct routing_record record;
-	struct routing_want w;
-
-	assert_int_equal(routing_next_record(s, &s->armed.d->egress,
-					     &record), 0);
-	assert_int_equal(routing_want(&s->armed.d->egress, s, &record, &w),
-			 0);
-	s->ours = w.routes;
-	w.routes = (struct rtnl_routes){ 0 };
-	routing_want_done(&w);
-}
-
-/* The least of several turns, in this thread's processor time. */
-static double cost(size_t prefixes)
-{
-	struct routing_seen *s = see(prefixes);
-	struct desired *none = desired_new();
-	double least = 0;
-	int i;
-
-	put_there(s);
-	assert_true(s->ours.n > prefixes);
-	for (i = 0; i < TURNS; i++) {
-		struct timespec a, b;
-		struct routing_steps steps;
-		double t;
-
-		(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
-		assert_int_equal(routing_steps(none, s, &steps), 0);
-		(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
-		assert_true(steps.n > prefixes);
-		routing_steps_done(&steps);
-		t = (double)(b.tv_sec - a.tv_sec) * 1e6 +
-		    (double)(b.tv_nsec - a.tv_nsec) / 1e3;
-		if (i == 0 || t < least)
-			least = t;
-	}
-	free(s->ours.v);
-	armed_done(&s->armed);
-	(void)desired_free(none);
-	free(s);
-	return least;
-}
-
-static void thousands_of_prefixes_do_not_square(void **state)
-{
-	double few = cost(FEW), many = cost(MANY);
-
-	(void)state;
-	print_message("# steps of %d routes: %.0f us, of %d: %.0f us\n", FEW,
-		      few, MANY, many);
-	assert_true(many < GROWTH_MAX * few);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_what_a_search_finds),
-		cmocka_unit_test(thousands_of_prefixes_do_not_square),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
