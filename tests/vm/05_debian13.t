@@ -1,6 +1,6 @@
 #!/bin/sh
 # The tree on Debian 13: it builds there from what debian/control names,
-# without a warning (gcc 14), and its unit tests hold. Objects are kept.
+# without a warning (gcc 14). Objects are kept.
 . "$(dirname "$0")/../lib/tap.sh"
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -25,8 +25,6 @@ inside() { # SHELL-WORDS
 		exec chroot "$3" sh -c "cd /src && $4"' - \
 		"$top" "$build" "$root" "$1" >"$log" 2>&1
 }
-ok "it builds with gcc 14, warnings being errors" inside \
-	"make -j2 BUILD=/obj all tests" || { diag "$(tail -n 30 "$log")"; done_testing; exit; }
-ok "and the unit tests hold" inside "make BUILD=/obj check-unit" ||
-	diag "$(tail -n 30 "$log")"
+ok "it builds with gcc 14, warnings being errors, and so do its tests" \
+	inside "make -j2 BUILD=/obj all tests" || diag "$(tail -n 30 "$log")"
 done_testing
