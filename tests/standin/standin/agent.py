@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 
 from . import COMMIT, VERSION, join, log, nodepassword, pki
 from .client import RemoteClient, RemoteError, ca_context, fetch
@@ -10,7 +9,8 @@ from .config import Config
 from .kubelet import Kubelet
 from .params import Params
 from .pods import Context
-from .process import Loops, Ports, Stopped, http_greeting, sd_notify
+from .process import (Loops, Ports, Stopped, http_greeting, sd_notify,
+                      stop_on_signals)
 
 
 class Agent:
@@ -102,8 +102,7 @@ class Agent:
 
 def run(argv):
     agent = Agent(argv)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: agent.loops.stop.set())
+    stop_on_signals(agent.loops.stop)
     try:
         agent.run()
     except Stopped:

@@ -7,7 +7,6 @@ ServiceAccount's token, the CA. It outlives `systemctl stop k3s`.
 import json
 import os
 import random
-import signal
 import socket
 import struct
 import subprocess
@@ -19,6 +18,7 @@ from . import log
 from .apicore import ApiError
 from .client import RemoteClient, RemoteError, ca_context
 from .params import Params, now
+from .process import stop_on_signals
 
 TRUE = ("true", "1", "t", "T", "TRUE", "True")
 FALSE = ("false", "0", "f", "F", "FALSE", "False")
@@ -295,7 +295,6 @@ def run(argv):
     with open("/proc/self/comm", "w", encoding="ascii") as file:
         file.write("kube-vip")
     vip = KubeVip(spec)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: vip.stop.set())
+    stop_on_signals(vip.stop)
     vip.run()
     return 0

@@ -2,6 +2,7 @@
 
 import os
 import selectors
+import signal
 import socket
 import threading
 
@@ -24,6 +25,18 @@ def sd_notify(text):
             sock.send(text.encode())
         except OSError as error:
             log.warning(f"sd_notify: {error}")
+
+
+def stop_on_signals(event):
+    """SIGTERM and SIGINT set the event.
+
+    From a thread: the handler runs in the main thread, and where that is just
+    inside event.wait(), event.set() would wait for a lock it holds itself.
+    """
+    def handler(_number, _frame):
+        threading.Thread(target=event.set, daemon=True).start()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, handler)
 
 
 class Loops:

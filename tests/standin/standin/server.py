@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import shutil
-import signal
 import threading
 import uuid
 
@@ -20,7 +19,8 @@ from .helm import HelmController
 from .kubelet import Kubelet
 from .params import Params, now, shared_dir
 from .pods import Context
-from .process import Loops, Ports, Stopped, http_greeting, sd_notify
+from .process import (Loops, Ports, Stopped, http_greeting, sd_notify,
+                      stop_on_signals)
 from .serving import Serving
 from .store import Store
 
@@ -487,8 +487,7 @@ def _link(target, path):
 
 def run(argv):
     server = Server(argv)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: server.loops.stop.set())
+    stop_on_signals(server.loops.stop)
     try:
         server.run()
     except Stopped:
