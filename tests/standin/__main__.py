@@ -1,5 +1,6 @@
 """Entry point of the zipapp: one executable, several verbs, as k3s has."""
 
+import faulthandler
 import sys
 
 from standin import COMMIT, VERSION, log
@@ -35,4 +36,5 @@ def main(argv):
 
 
 if __name__ == "__main__":
+    faulthandler.enable()   # SIGABRT: where each thread is
     sys.exit(main(sys.argv[1:]))

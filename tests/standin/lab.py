@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -161,7 +162,12 @@ class Node:
 
     def stop(self):
         self.process.terminate()
-        return self.process.wait(20)
+        try:
+            return self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGABRT)    # says where it is
+            self.process.wait(20)
+            raise
 
     def kill(self):
         self.process.kill()

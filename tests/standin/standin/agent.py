@@ -78,7 +78,7 @@ class Agent:
         client = RemoteClient(self.config.server, ca_context(bundle, files))
         self._start_kubelet(client, bundle)
         sd_notify("READY=1")
-        self.loops.stop.wait()
+        self.loops.wait()
 
     def _start_kubelet(self, client, bundle):
         config = self.config

@@ -82,6 +82,15 @@ class Loops:
         self.failure = error
         self.stop.set()
 
+    def wait(self):
+        """Until the process is to end.
+
+        With a timeout: a signal that another thread took does not interrupt
+        the main thread, whose turn it is to run the handler.
+        """
+        while not self.stop.wait(0.5):
+            pass
+
     def pause(self, seconds):
         """Sleep; raises Stopped if the process is to end."""
         if self.stop.wait(seconds):

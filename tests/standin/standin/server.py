@@ -457,7 +457,7 @@ class Server:
         self.start_etcd()
         self.start_apiserver()
         self.start_controllers()
-        self.loops.stop.wait()
+        self.loops.wait()
 
     def close(self):
         sd_notify("STOPPING=1")
